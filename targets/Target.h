@@ -19,19 +19,19 @@
 namespace pto::targets {
 
 struct Target {
-  std::string name;     ///< Family: "cpu".
-  std::string triple;   ///< LLVM triple, e.g. "x86_64-unknown-linux-gnu".
-  std::string cpu;      ///< LLVM CPU name, e.g. "sapphirerapids".
-  std::string features; ///< LLVM feature string, sorted: "+avx2,+fma,...".
-  std::string isa;      ///< "avx512", "avx2", "neon", or "generic".
-  std::string model;    ///< Core model as the OS names it; for people.
-  unsigned vectorBits = 128;     ///< Preferred native vector width.
+  std::string name;          ///< Family: "cpu".
+  std::string triple;        ///< LLVM triple, e.g. "x86_64-unknown-linux-gnu".
+  std::string cpu;           ///< LLVM CPU name, e.g. "sapphirerapids".
+  std::string features;      ///< LLVM feature string, sorted: "+avx2,+fma,...".
+  std::string isa;           ///< "avx512", "avx2", "neon", or "generic".
+  std::string model;         ///< Core model as the OS names it; for people.
+  unsigned vectorBits = 128; ///< Preferred native vector width.
   unsigned vectorRegisters = 16; ///< Architectural vector registers.
   int64_t l1Bytes = 32 << 10;    ///< L1 data cache of a core.
   int64_t l2Bytes = 256 << 10;   ///< L2 cache that a core can use.
   int64_t l3Bytes = 0;           ///< Shared last-level cache, 0 if none.
   unsigned lineBytes = 64;
-  unsigned cores = 1; ///< Physical cores available to this process.
+  unsigned cores = 1;  ///< Physical cores available to this process.
   bool isHost = false; ///< Code for it runs here.
 
   /// Stable text naming everything that a record depends on: ISA features in
