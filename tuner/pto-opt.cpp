@@ -1,0 +1,15 @@
+//===- pto-opt.cpp - mlir-opt with pto's dialect and passes -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/pipeline/Pipeline.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  pto::lowering::registerAll(registry);
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "pto's optimiser driver\n", registry));
+}
