@@ -1,4 +1,5 @@
-//===- pto-opt.cpp - mlir-opt with pto's dialect and passes -----------------===//
+//===- pto-opt.cpp - mlir-opt with pto's dialect and passes
+//-----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -10,6 +11,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   pto::lowering::registerAll(registry);
+  pto::lowering::registerPipelinePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "pto's optimiser driver\n", registry));
 }

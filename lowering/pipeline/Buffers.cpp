@@ -1,4 +1,5 @@
-//===- Buffers.cpp - Checks and clean-ups on buffers ------------------------===//
+//===- Buffers.cpp - Checks and clean-ups on buffers
+//------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -51,8 +52,7 @@ LogicalResult checkBuffers(ModuleOp module) {
         stack += type.getNumElements() * bits / 8;
         if (stack > maxStackBytes)
           return op->emitError("too large: ")
-                     << stack << " bytes on the stack, limit "
-                     << maxStackBytes,
+                     << stack << " bytes on the stack, limit " << maxStackBytes,
                  WalkResult::interrupt();
       }
       for (Type t : op->getResultTypes())

@@ -1,4 +1,5 @@
-//===- CallingConvention.cpp - One C signature for every kernel -------------===//
+//===- CallingConvention.cpp - One C signature for every kernel
+//-------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -69,8 +70,7 @@ private:
     return LLVM::LoadOp::create(b, loc, type, at);
   }
 
-  Value buildArgument(MemRefType type, unsigned index, Value args,
-                      Value dims) {
+  Value buildArgument(MemRefType type, unsigned index, Value args, Value dims) {
     auto ptr = LLVM::LLVMPointerType::get(b.getContext());
     Value data = load(ptr, args, index);
     int64_t rank = type.getRank();
@@ -92,8 +92,7 @@ private:
         strides[i] = constant(known[i]);
     fields.append(sizes);
     fields.append(strides);
-    Value descriptor =
-        MemRefDescriptor::pack(b, loc, converter, type, fields);
+    Value descriptor = MemRefDescriptor::pack(b, loc, converter, type, fields);
     return UnrealizedConversionCastOp::create(b, loc, type, descriptor)
         .getResult(0);
   }

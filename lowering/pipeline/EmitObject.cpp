@@ -1,4 +1,5 @@
-//===- EmitObject.cpp - LLVM dialect to machine code ------------------------===//
+//===- EmitObject.cpp - LLVM dialect to machine code
+//------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

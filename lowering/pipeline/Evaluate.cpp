@@ -1,4 +1,5 @@
-//===- Evaluate.cpp - Constant functions run while compiling ----------------===//
+//===- Evaluate.cpp - Constant functions run while compiling
+//----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -70,8 +71,7 @@ evaluateConstants(func::FuncOp constants) {
   auto func = cast<func::FuncOp>(b.clone(*constants));
   func.setName("evaluate");
   func.setPublic();
-  for (NamedAttribute attr :
-       llvm::to_vector(func->getDiscardableAttrs()))
+  for (NamedAttribute attr : llvm::to_vector(func->getDiscardableAttrs()))
     func->removeAttr(attr.getName());
 
   // Large constants become arguments.
@@ -81,8 +81,8 @@ evaluateConstants(func::FuncOp constants) {
   SmallVector<arith::ConstantOp> large;
   func.walk([&](arith::ConstantOp op) {
     auto value = dyn_cast<ElementsAttr>(op.getValue());
-    if (value && (isa<DenseResourceElementsAttr>(value) ||
-                  value.getNumElements() > 64))
+    if (value &&
+        (isa<DenseResourceElementsAttr>(value) || value.getNumElements() > 64))
       large.push_back(op);
   });
   storage.reserve(large.size());
@@ -109,8 +109,8 @@ evaluateConstants(func::FuncOp constants) {
           "constant functions return tensors of static shape");
     if (failed(func.insertArgument(func.getNumArguments(), type, {}, loc)))
       return llvm::createStringError("cannot add an argument");
-    size_t bytes = tensor.getNumElements() *
-                   size_t(elementBytes(tensor.getElementType()));
+    size_t bytes =
+        tensor.getNumElements() * size_t(elementBytes(tensor.getElementType()));
     blobs.push_back(HeapAsmResourceBlob::allocate(std::max<size_t>(bytes, 1),
                                                   64, /*dataIsMutable=*/true));
     pointers.push_back(const_cast<char *>(blobs.back().getData().data()));
@@ -149,8 +149,8 @@ evaluateConstants(func::FuncOp constants) {
   for (auto [i, type] : llvm::enumerate(constants.getResultTypes())) {
     auto tensor = cast<RankedTensorType>(type);
     ArrayRef<char> bytes = blobs[i].getData();
-    size_t size = tensor.getNumElements() *
-                  size_t(elementBytes(tensor.getElementType()));
+    size_t size =
+        tensor.getNumElements() * size_t(elementBytes(tensor.getElementType()));
     if (tensor.getElementType().isInteger(1)) {
       SmallVector<bool> bits;
       for (int64_t k = 0; k < tensor.getNumElements(); ++k)
@@ -160,8 +160,8 @@ evaluateConstants(func::FuncOp constants) {
       results.push_back(
           DenseElementsAttr::getFromRawBuffer(tensor, bytes.take_front(size)));
     } else {
-      results.push_back(DenseResourceElementsAttr::get(
-          tensor, "folded", std::move(blobs[i])));
+      results.push_back(DenseResourceElementsAttr::get(tensor, "folded",
+                                                       std::move(blobs[i])));
     }
   }
   return results;

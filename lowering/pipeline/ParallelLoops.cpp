@@ -1,4 +1,5 @@
-//===- ParallelLoops.cpp - scf.forall to the runtime's parallel_for ---------===//
+//===- ParallelLoops.cpp - scf.forall to the runtime's parallel_for
+//---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -57,7 +58,8 @@ public:
     // What the body needs, apart from constants (cloned into it).
     llvm::SetVector<Value> used;
     getUsedValuesDefinedAbove(loop.getRegion(), used);
-    for (ArrayRef<Value> vs : {ArrayRef(lower), ArrayRef(step), ArrayRef(counts)})
+    for (ArrayRef<Value> vs :
+         {ArrayRef(lower), ArrayRef(step), ArrayRef(counts)})
       used.insert(vs.begin(), vs.end());
     SmallVector<Value> captured, constants;
     for (Value v : used) {
@@ -86,9 +88,9 @@ public:
     for (Value c : constants)
       in.clone(*c.getDefiningOp(), map);
     for (auto [i, v] : llvm::enumerate(captured)) {
-      Value at = LLVM::GEPOp::create(
-          in, loc, ptr, record, entry->getArgument(0),
-          ArrayRef<LLVM::GEPArg>{0, (int32_t)i});
+      Value at =
+          LLVM::GEPOp::create(in, loc, ptr, record, entry->getArgument(0),
+                              ArrayRef<LLVM::GEPArg>{0, (int32_t)i});
       Value field = LLVM::LoadOp::create(in, loc, fields[i], at);
       map.map(v, castTo(in, field, v.getType()));
     }
@@ -97,14 +99,14 @@ public:
     SmallVector<Value> ivs(counts.size());
     for (int64_t d = counts.size() - 1; d >= 0; --d) {
       Value count = map.lookupOrDefault(counts[d]);
-      Value at = d ? arith::RemUIOp::create(in, loc, rest, count).getResult()
-                   : rest;
+      Value at =
+          d ? arith::RemUIOp::create(in, loc, rest, count).getResult() : rest;
       if (d)
         rest = arith::DivUIOp::create(in, loc, rest, count);
-      Value offset = arith::MulIOp::create(in, loc, at,
-                                           map.lookupOrDefault(step[d]));
-      ivs[d] = arith::AddIOp::create(in, loc, offset,
-                                     map.lookupOrDefault(lower[d]));
+      Value offset =
+          arith::MulIOp::create(in, loc, at, map.lookupOrDefault(step[d]));
+      ivs[d] =
+          arith::AddIOp::create(in, loc, offset, map.lookupOrDefault(lower[d]));
     }
     map.map(loop.getInductionVars(), ivs);
     for (Operation &op : loop.getBody()->without_terminator())
@@ -113,8 +115,8 @@ public:
 
     // The call. The record is on the stack: bodies never outlive the call.
     OpBuilder start = OpBuilder::atBlockBegin(&parent.getBody().front());
-    Value one = LLVM::ConstantOp::create(start, loc, i64,
-                                         start.getI64IntegerAttr(1));
+    Value one =
+        LLVM::ConstantOp::create(start, loc, i64, start.getI64IntegerAttr(1));
     Value stack = LLVM::AllocaOp::create(start, loc, ptr, record, one);
     for (auto [i, v] : llvm::enumerate(captured)) {
       Value at = LLVM::GEPOp::create(b, loc, ptr, record, stack,
@@ -124,8 +126,8 @@ public:
     Value runtime =
         parent.getArgument(parent.getNumArguments() - 1); // wrapEntries
     Value callee = LLVM::LoadOp::create(b, loc, ptr, runtime);
-    Value address = func::ConstantOp::create(
-        b, loc, body.getFunctionType(), body.getName());
+    Value address = func::ConstantOp::create(b, loc, body.getFunctionType(),
+                                             body.getName());
     address = castTo(b, address, ptr);
     Value n = arith::IndexCastOp::create(b, loc, i64, total);
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(ctx),

@@ -1,4 +1,5 @@
-//===- Pipeline.cpp - The pass order of a kernel ----------------------------===//
+//===- Pipeline.cpp - The pass order of a kernel
+//----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -15,16 +16,20 @@
 #include "lowering/pipeline/Pipeline.h"
 #include "lowering/pipeline/Stages.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -63,7 +68,8 @@ LogicalResult prepareTensors(ModuleOp module) {
     rewriter.setInsertionPoint(op);
     LogicalResult done =
         isa<linalg::PackOp>(op)
-            ? LogicalResult(linalg::lowerPack(rewriter, cast<linalg::PackOp>(op)))
+            ? LogicalResult(
+                  linalg::lowerPack(rewriter, cast<linalg::PackOp>(op)))
             : LogicalResult(
                   linalg::lowerUnPack(rewriter, cast<linalg::UnPackOp>(op)));
     if (failed(done))
@@ -140,8 +146,8 @@ LogicalResult normaliseResults(ModuleOp module) {
     }
     func::ReturnOp::create(b, ret.getLoc());
     ret.erase();
-    func.setType(FunctionType::get(func.getContext(),
-                                   func.getArgumentTypes(), {}));
+    func.setType(
+        FunctionType::get(func.getContext(), func.getArgumentTypes(), {}));
     func.removeResAttrsAttr();
   }
   return success();
@@ -183,11 +189,7 @@ struct LowerVectors
         signalPassFailure();
     };
     apply([](RewritePatternSet &p) {
-      vector::populateVectorMultiReductionTransformationPatterns(
-          p, vector::VectorMultiReductionLowering::InnerParallel);
-      vector::populateVectorMultiReductionFlatteningPatterns(
-          p, vector::VectorMultiReductionLowering::InnerParallel);
-      vector::populateVectorMultiReductionUnrollingPatterns(
+      vector::populateVectorMultiReductionLoweringPatterns(
           p, vector::VectorMultiReductionLowering::InnerParallel);
       vector::populateVectorContractLoweringPatterns(
           p, vector::VectorContractLowering::OuterProduct);
@@ -214,9 +216,7 @@ void buildPasses(PassManager &pm) {
   f.addPass(std::make_unique<LowerVectors>());
   VectorTransferToSCFOptions transfers;
   transfers.enableFullUnroll();
-  ConvertVectorToSCFPassOptions toScf;
-  toScf.fullUnroll = true;
-  f.addPass(createConvertVectorToSCFPass(toScf));
+  f.addPass(createConvertVectorToSCFPass(transfers));
   f.addPass(createCanonicalizerPass());
   f.addPass(createLowerAffinePass());
   f.addPass(createSCFToControlFlowPass());
@@ -243,17 +243,39 @@ void buildPasses(PassManager &pm) {
 /// The first op outside the LLVM dialect, as a message that names it.
 LogicalResult checkAllLLVM(ModuleOp module) {
   WalkResult r = module.walk([&](Operation *op) {
-    if (op == module || op->getDialect() && op->getDialect()->getNamespace() ==
-                                                "llvm")
+    if (op == module ||
+        op->getDialect() && op->getDialect()->getNamespace() == "llvm")
       return WalkResult::advance();
-    op->emitError("'") << op->getName()
-                       << "' has no lowering for the CPU";
+    op->emitError("'") << op->getName() << "' has no lowering for the CPU";
     return WalkResult::interrupt();
   });
   return failure(r.wasInterrupted());
 }
 
+struct LowerToLLVM : public PassWrapper<LowerToLLVM, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerToLLVM)
+  StringRef getArgument() const override { return "pto-lower-to-llvm"; }
+  StringRef getDescription() const override {
+    return "Lower kernels to the LLVM dialect, in pto's calling convention";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect,
+                    bufferization::BufferizationDialect>();
+  }
+  void runOnOperation() override {
+    auto host = targets::parseTarget("cpu");
+    if (!host) {
+      getOperation().emitError(llvm::toString(host.takeError()));
+      return signalPassFailure();
+    }
+    if (failed(lowerToLLVM(getOperation(), *host)))
+      signalPassFailure();
+  }
+};
+
 } // namespace
+
+void registerPipelinePasses() { PassRegistration<LowerToLLVM>(); }
 
 LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
   if (failed(prepareTensors(module)))

@@ -31,10 +31,13 @@ void registerAll(mlir::DialectRegistry &registry);
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module,
                                 const targets::Target &target);
 
+/// Registers `--pto-lower-to-llvm` (lowerToLLVM for this machine).
+void registerPipelinePasses();
+
 struct ObjectOptions {
-  unsigned optLevel = 3;    ///< LLVM's -O level.
-  bool assembly = false;    ///< Text assembly instead of an object.
-  bool llvmIr = false;      ///< Optimised LLVM IR as text.
+  unsigned optLevel = 3; ///< LLVM's -O level.
+  bool assembly = false; ///< Text assembly instead of an object.
+  bool llvmIr = false;   ///< Optimised LLVM IR as text.
 };
 
 /// LLVM dialect -> optimised object (or text) for `target`. Deterministic.

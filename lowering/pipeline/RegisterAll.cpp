@@ -1,4 +1,5 @@
-//===- RegisterAll.cpp - Every dialect, extension and pass ------------------===//
+//===- RegisterAll.cpp - Every dialect, extension and pass
+//------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
