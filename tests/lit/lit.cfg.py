@@ -17,7 +17,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.pto_binary_dir, "tests", "lit", "out")
 
 bin_dir = os.path.join(config.pto_binary_dir, "bin")
-path = [bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
+helpers_dir = os.path.join(config.pto_binary_dir, "tests", "bin")
+path = [bin_dir, helpers_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["PTO_SOURCE_DIR"] = config.pto_source_dir
 for name in ("HOME", "PTO_CACHE", "ASAN_OPTIONS", "TSAN_OPTIONS"):
