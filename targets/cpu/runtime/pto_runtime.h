@@ -25,8 +25,14 @@ struct pto_runtime {
   /* Calls body(arg, i) once for each i in [0, n), in any order, perhaps at
    * once, and returns when all have returned. Never called from a body. */
   void (*parallel_for)(pto_runtime *runtime, int64_t n, pto_body body,
-                       void *arg);
+                       void *arg); /* offset 0 */
+  /* Zero before a run. A kernel that meets data it cannot work with (an index
+   * out of bounds) stores one of pto_fault here, from any thread, does not
+   * touch memory out of bounds, and goes on; its caller reports it. */
+  volatile int32_t fault; /* offset 8 */
 };
+
+enum pto_fault { PTO_FAULT_NONE = 0, PTO_FAULT_INDEX_OUT_OF_BOUNDS = 1 };
 
 #ifdef __cplusplus
 }
