@@ -395,7 +395,7 @@ static int check_overlap(pto_context *context, const pto_call *call) {
   return PTO_OK;
 }
 
-int pto_prepare(pto_call *call, int64_t arena_bytes) {
+static int prepare(pto_call *call, int64_t arena_bytes) {
   pto_context *context = call->context;
   const pto_signature *signature = &context->model->signature;
   for (size_t i = 0; i < signature->output_count; ++i) {
@@ -427,15 +427,21 @@ int pto_prepare(pto_call *call, int64_t arena_bytes) {
   return PTO_OK;
 }
 
+int pto_prepare(pto_call *call, int64_t arena_bytes) {
+  return call->status = prepare(call, arena_bytes);
+}
+
 static uint64_t now_ns(void) {
   libc_timespec t;
   clock_gettime(LIBC_CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-int pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
-               void *const *args, const int64_t *dims) {
+void pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
+                void *const *args, const int64_t *dims) {
   pto_context *context = call->context;
+  if (__builtin_expect(call->status != PTO_OK, 0))
+    return;
   if (__builtin_expect(context->profile != 0, 0)) {
     uint64_t start = now_ns();
     kernel(args, dims, call->runtime);
@@ -443,17 +449,18 @@ int pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
   } else {
     kernel(args, dims, call->runtime);
   }
-  if (__builtin_expect(call->runtime->fault != 0, 0))
-    return fail(context, PTO_RUNTIME_FAULT, "kernel %s (step %lld): %s",
-                context->model->steps[step].name, (long long)step,
-                call->runtime->fault == PTO_FAULT_INDEX_OUT_OF_BOUNDS
-                    ? "an index in the data is out of bounds"
-                    : "unknown fault");
-  return PTO_OK;
+  if (__builtin_expect(call->runtime->fault != PTO_FAULT_NONE, 0))
+    call->status =
+        fail(context, PTO_RUNTIME_FAULT, "kernel %s (step %lld): %s",
+             context->model->steps[step].name, (long long)step,
+             call->runtime->fault == PTO_FAULT_INDEX_OUT_OF_BOUNDS
+                 ? "an index in the data is out of bounds"
+                 : "unknown fault");
 }
 
-int pto_fail(pto_call *call, int64_t status, const char *message) {
-  return fail(call->context, (int)status, "%s", message);
+void pto_copy(pto_call *call, void *to, const void *from, int64_t bytes) {
+  if (call->status == PTO_OK && bytes > 0)
+    memcpy(to, from, (size_t)bytes);
 }
 
 int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
@@ -487,15 +494,14 @@ int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
   }
   context->given = outputs;
   context->runtime.fault = PTO_FAULT_NONE;
-  pto_call call = {inputs,
-                   context->outputs,
-                   context->weights,
-                   context->arena.data,
-                   &context->runtime,
-                   context};
-  int status = context->model->main(&call);
-  if (status != PTO_OK)
-    return status;
+  pto_call call = {.inputs = inputs,
+                   .outputs = context->outputs,
+                   .weights = context->weights,
+                   .runtime = &context->runtime,
+                   .context = context};
+  context->model->main(&call);
+  if (call.status != PTO_OK)
+    return call.status;
   for (size_t i = 0; i < m; ++i)
     if (!outputs[i].data)
       outputs[i] = context->outputs[i];

@@ -29,6 +29,7 @@ typedef struct pto_call {
   char *arena;              /* 24: set by pto_prepare */
   pto_runtime *runtime;     /* 32 */
   pto_context *context;     /* 40 */
+  int32_t status;           /* of the run so far; once set, kernels are skipped */
 } pto_call;
 
 typedef void (*pto_kernel)(void *const *args, const int64_t *dims,
@@ -45,7 +46,7 @@ typedef struct pto_model {
   pto_signature signature;
   uint64_t step_count;
   const pto_step *steps;
-  int (*main)(pto_call *call);
+  void (*main)(pto_call *call); /* leaves its status in the call */
   const char *weights;      /* in this file, or null */
   const char *weights_file; /* name of the file beside the .so, or null */
   uint64_t weights_size;
@@ -65,15 +66,16 @@ typedef struct pto_weights_header {
 } pto_weights_header;
 
 /* Called by main, once the shapes are known: checks or allocates the outputs
- * and the arena. */
+ * and the arena. Main goes on only if the result is PTO_OK. */
 int pto_prepare(pto_call *call, int64_t arena_bytes);
 
-/* Called by main for each kernel; a non-zero result ends the run. */
-int pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
-               void *const *args, const int64_t *dims);
+/* Called by main for each kernel. No result, so that calls inside loops need
+ * no way out. */
+void pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
+                void *const *args, const int64_t *dims);
 
-/* Called by main where the shapes of inputs contradict each other. */
-int pto_fail(pto_call *call, int64_t status, const char *message);
+/* Called by main to fill or pass on a value that no kernel computes. */
+void pto_copy(pto_call *call, void *to, const void *from, int64_t bytes);
 
 int pto_create(const pto_model *model, const pto_options *options,
                pto_context **context);
