@@ -14,6 +14,7 @@ using namespace pto::targets;
 namespace json = llvm::json;
 
 static volatile char sink;
+static char *volatile escaped;
 
 static int recurse(int depth) {
   volatile char frame[4096];
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
       while (true) {
         char *p = new char[64 << 20];
         std::memset(p, 1, 64 << 20);
-        sink = p[5];
+        escaped = p; // Or the allocation would be optimised away.
       }
     } else if (op == "print") {
       for (int i = 0; i < 100000; ++i)
