@@ -224,6 +224,7 @@ std::optional<Reply> Worker::advance() {
     return std::nullopt;
   drainOutput();
   bool alive = channel.fill();
+  State before = current;
   std::optional<Reply> reply;
   while (auto message = channel.next()) {
     if (auto text = message->getString("phase")) {
@@ -232,7 +233,7 @@ std::optional<Reply> Worker::advance() {
     }
     if (message->getBoolean("ready")) {
       if (current == State::Starting)
-        current = State::Idle;
+        before = current = State::Idle;
       continue;
     }
     if (current != State::Busy || message->getInteger("id") != sequence)
@@ -249,8 +250,7 @@ std::optional<Reply> Worker::advance() {
     current = State::Idle;
     break;
   }
-  State before = current;
-  if (!alive) {
+  if (!alive || (reply && reply->status == ReplyStatus::OutOfMemory)) {
     if (!reply && before != State::Idle)
       reply = died();
     kill();
