@@ -1,0 +1,250 @@
+//===- Import.cpp - ONNX to linalg ----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// In order: loadModel (Model.h), one argument per graph input, one constant
+// per initializer that is read, one builder call per node (Ops.h), results,
+// dead code removed, verified.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/onnx/Import.h"
+#include "lowering/onnx/Model.h"
+#include "lowering/onnx/Node.h"
+#include "lowering/onnx/Ops.h"
+#include "lowering/onnx/Shapes.h"
+#include "lowering/onnx/TensorData.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace pto::lowering {
+
+namespace {
+
+class Importer {
+public:
+  Importer(MLIRContext &context, Model &model)
+      : model(model), graph(*model.proto->mutable_graph()), b(&context),
+        problems(model.unsupported) {}
+
+  llvm::Expected<OwningOpRef<ModuleOp>> run();
+
+private:
+  llvm::Error addArguments();
+  void addInitializers();
+  void addNode(onnx::NodeProto &node);
+  void addResults();
+  llvm::Error failure(const Twine &message) {
+    return llvm::createStringError(model.path + ": " + message);
+  }
+
+  Model &model;
+  onnx::GraphProto &graph;
+  OpBuilder b;
+  func::FuncOp main;
+  Block *entry = nullptr;
+  /// Values by ONNX name; a null Tensor stands for one whose node failed.
+  llvm::StringMap<Tensor> values;
+  std::vector<std::string> &problems;
+};
+
+llvm::Expected<OwningOpRef<ModuleOp>> Importer::run() {
+  Location loc = NameLoc::get(b.getStringAttr(model.path));
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  (*module)->setAttr("pto.model",
+                     b.getStringAttr(llvm::sys::path::stem(model.path)));
+  b.setInsertionPointToStart(module->getBody());
+  main = func::FuncOp::create(b, loc, "main", b.getFunctionType({}, {}));
+  entry = main.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+
+  if (auto error = addArguments())
+    return error;
+  addInitializers();
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    addNode(node);
+  if (problems.empty())
+    addResults();
+  if (!problems.empty())
+    return failure(Twine(problems.size()) +
+                   (problems.size() == 1 ? " node" : " nodes") +
+                   " cannot be imported:\n  " + llvm::join(problems, "\n  "));
+
+  IRRewriter rewriter(b.getContext());
+  (void)runRegionDCE(rewriter, main->getRegions());
+  std::string messages;
+  ScopedDiagnosticHandler handler(b.getContext(), [&](Diagnostic &d) {
+    llvm::raw_string_ostream os(messages);
+    os << "\n  " << d.getLocation() << ": " << d.str();
+    return success();
+  });
+  if (failed(verify(*module)))
+    return failure("the imported form is not valid MLIR:" + messages);
+  return module;
+}
+
+llvm::Error Importer::addArguments() {
+  llvm::StringSet<> initializers;
+  for (const onnx::TensorProto &t : graph.initializer())
+    initializers.insert(t.name());
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  for (const onnx::ValueInfoProto &input : graph.input()) {
+    if (initializers.contains(input.name()))
+      continue;
+    const auto &proto = input.type().tensor_type();
+    int dtype = proto.elem_type();
+    Type element = storageType(b.getContext(), dtype);
+    if (!element) {
+      problems.push_back("input '" + input.name() + "': data type " +
+                         dtypeName(dtype).str() + " is not supported");
+      values[input.name()] = Tensor();
+      continue;
+    }
+    SmallVector<int64_t> shape;
+    for (const auto &dim : proto.shape().dim())
+      shape.push_back(dim.has_dim_value() ? dim.dim_value()
+                                          : ShapedType::kDynamic);
+    auto type = RankedTensorType::get(shape, element);
+    Location loc = NameLoc::get(b.getStringAttr(input.name()));
+    values[input.name()] =
+        Tensor::fromValue(dtype, entry->addArgument(type, loc));
+    types.push_back(type);
+    attrs.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("pto.name", b.getStringAttr(input.name())),
+         b.getNamedAttr("pto.dtype", b.getStringAttr(dtypeName(dtype)))}));
+  }
+  main.setFunctionType(b.getFunctionType(types, {}));
+  main.setAllArgAttrs(attrs);
+  return llvm::Error::success();
+}
+
+void Importer::addInitializers() {
+  llvm::StringSet<> read;
+  for (const onnx::NodeProto &node : graph.node())
+    for (const std::string &input : node.input())
+      read.insert(input);
+  for (const onnx::ValueInfoProto &output : graph.output())
+    read.insert(output.name());
+  for (onnx::TensorProto &proto : *graph.mutable_initializer()) {
+    if (!read.contains(proto.name()))
+      continue;
+    auto tensor = readTensor(b.getContext(), proto, proto.name());
+    if (tensor) {
+      values[proto.name()] = *tensor;
+      continue;
+    }
+    problems.push_back(llvm::toString(tensor.takeError()));
+    values[proto.name()] = Tensor();
+  }
+}
+
+void Importer::addNode(onnx::NodeProto &proto) {
+  int opset = model.opset(proto.domain());
+  auto fail = [&](const Twine &reason) {
+    problems.push_back(describeNode(proto, opset) + ": " + reason.str());
+  };
+  auto poison = [&] {
+    for (const std::string &output : proto.output())
+      values[output] = Tensor();
+  };
+  const OpEntry *entryOp = canonicalDomain(proto.domain()).empty()
+                               ? lookupOp(proto.op_type())
+                               : nullptr;
+  if (!entryOp) {
+    // Listed by loadModel already, unless a function body brought it in.
+    std::string text = describeNode(proto, opset);
+    if (llvm::none_of(problems, [&](const std::string &p) {
+          return StringRef(p).starts_with(text);
+        }))
+      fail("this op is not supported");
+    return poison();
+  }
+  int since = sinceVersion(proto.op_type(), "", opset);
+  if (since < entryOp->since) {
+    fail("version " + Twine(since) +
+         " of this op is too old; the oldest that is supported is " +
+         Twine(entryOp->since));
+    return poison();
+  }
+  SmallVector<Tensor *> inputs;
+  for (const std::string &input : proto.input()) {
+    if (input.empty()) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    auto it = values.find(input);
+    // Nothing to say about nodes that read what failed.
+    if (it == values.end() || !it->second)
+      return poison();
+    inputs.push_back(&it->second);
+  }
+  while (!inputs.empty() && !inputs.back())
+    inputs.pop_back();
+
+  StringRef name = proto.name();
+  if (name.empty() && proto.output_size())
+    name = proto.output(0);
+  Location loc = NameLoc::get(b.getStringAttr(name));
+  Node node(proto, since, b, loc, entry, inputs);
+  if (auto error = entryOp->build(node)) {
+    fail(llvm::toString(std::move(error)));
+    return poison();
+  }
+  for (auto [output, tensor] : llvm::zip(proto.output(), node.results()))
+    if (!output.empty())
+      values[output] = std::move(tensor);
+}
+
+void Importer::addResults() {
+  SmallVector<Value> results;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  for (const onnx::ValueInfoProto &output : graph.output()) {
+    Tensor &tensor = values[output.name()];
+    if (!tensor) {
+      problems.push_back("output '" + output.name() + "' is not computed");
+      continue;
+    }
+    onnx::NodeProto none;
+    Node node(none, 0, b, NameLoc::get(b.getStringAttr(output.name())), entry,
+              {});
+    results.push_back(node.value(tensor));
+    types.push_back(results.back().getType());
+    attrs.push_back(b.getDictionaryAttr(
+        {b.getNamedAttr("pto.name", b.getStringAttr(output.name())),
+         b.getNamedAttr("pto.dtype",
+                        b.getStringAttr(dtypeName(tensor.dtype)))}));
+  }
+  func::ReturnOp::create(b, main.getLoc(), results);
+  main.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), types));
+  main.setAllResultAttrs(attrs);
+}
+
+} // namespace
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+importOnnx(MLIRContext &context, StringRef path, const ImportOptions &options,
+           llvm::SmallVectorImpl<std::string> *warnings) {
+  context.loadDialect<arith::ArithDialect, func::FuncDialect,
+                      linalg::LinalgDialect, math::MathDialect,
+                      tensor::TensorDialect>();
+  auto model = loadModel(path, options, warnings);
+  if (!model)
+    return model.takeError();
+  return Importer(context, *model).run();
+}
+
+} // namespace pto::lowering
