@@ -81,6 +81,15 @@ LogicalResult prepareTensors(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
+/// Canonical form without duplicates and dead code.
+LogicalResult cleanUp(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  return pm.run(module);
+}
+
 /// Ties result i to output argument i, so that bufferisation works in place.
 void tieResultsToOutputs(func::FuncOp func) {
   unsigned n = func.getNumResults();
@@ -207,22 +216,24 @@ struct LowerVectors
 };
 
 void buildPasses(PassManager &pm) {
-  auto &f = pm.nest<func::FuncOp>();
-  f.addPass(createConvertLinalgToLoopsPass());
-  f.addPass(createCanonicalizerPass());
-  f.addPass(createCSEPass());
-  f.addPass(memref::createExpandOpsPass());
-  f.addPass(std::make_unique<ApproximateMath>());
-  f.addPass(std::make_unique<LowerVectors>());
+  auto onFuncs = [&](std::unique_ptr<Pass> pass) {
+    pm.addNestedPass<func::FuncOp>(std::move(pass));
+  };
+  onFuncs(createConvertLinalgToLoopsPass());
+  onFuncs(createCanonicalizerPass());
+  onFuncs(createCSEPass());
+  onFuncs(memref::createExpandOpsPass());
+  onFuncs(std::make_unique<ApproximateMath>());
+  onFuncs(std::make_unique<LowerVectors>());
   VectorTransferToSCFOptions transfers;
   transfers.enableFullUnroll();
-  f.addPass(createConvertVectorToSCFPass(transfers));
-  f.addPass(createCanonicalizerPass());
-  f.addPass(createLowerAffinePass());
-  f.addPass(createSCFToControlFlowPass());
+  onFuncs(createConvertVectorToSCFPass(transfers));
+  onFuncs(createCanonicalizerPass());
+  onFuncs(createLowerAffinePass());
+  onFuncs(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
-  f.addPass(createLowerAffinePass());
-  f.addPass(arith::createArithExpandOpsPass());
+  onFuncs(createLowerAffinePass());
+  onFuncs(arith::createArithExpandOpsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ConvertVectorToLLVMPassOptions vec;
@@ -278,7 +289,7 @@ struct LowerToLLVM : public PassWrapper<LowerToLLVM, OperationPass<ModuleOp>> {
 void registerPipelinePasses() { PassRegistration<LowerToLLVM>(); }
 
 LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
-  if (failed(prepareTensors(module)))
+  if (failed(prepareTensors(module)) || failed(cleanUp(module)))
     return failure();
   bool tensors = false;
   for (auto func : module.getOps<func::FuncOp>())
@@ -289,14 +300,8 @@ LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
     return failure();
   if (failed(normaliseResults(module)))
     return failure();
-  {
-    PassManager pm(module.getContext());
-    pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
-    pm.addNestedPass<func::FuncOp>(createCSEPass());
-    pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
-    if (failed(pm.run(module)))
-      return failure();
-  }
+  if (failed(cleanUp(module)))
+    return failure();
   if (failed(eraseSelfCopies(module)) || failed(checkBuffers(module)) ||
       failed(wrapEntries(module)) || failed(lowerParallelLoops(module)) ||
       failed(freeBuffers(module)))

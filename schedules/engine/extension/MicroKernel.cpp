@@ -1,0 +1,685 @@
+//===- MicroKernel.cpp - A linalg chain as register tiles
+//-------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// In call order: analyse (what is fused, which dims are vectorised), loops
+// (tile loops with static tails), tile (one register tile: accumulators,
+// reduction loops, epilogue, store), access (one operand of one point).
+//
+//===----------------------------------------------------------------------===//
+
+#include "schedules/engine/extension/MicroKernel.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
+#include <map>
+
+using namespace mlir;
+
+namespace pto::schedules {
+namespace {
+
+llvm::Error refuse(const Twine &reason) {
+  return llvm::createStringError("microkernel: " + reason);
+}
+
+/// A position along a dim: a loop's value (none: 0) plus a constant.
+struct Index {
+  Value base;
+  int64_t offset = 0;
+  Index plus(int64_t n) const { return {base, offset + n}; }
+};
+
+/// One native vector of a tile's last dim.
+struct Chunk {
+  int64_t offset; ///< Within the tile.
+  int64_t width;  ///< Elements in the vector.
+  int64_t lanes;  ///< Elements that count; < width: masked.
+};
+
+/// What a point reads is the same for all points that agree on these: operand,
+/// chunk (if the operand follows the vector dim) and offsets.
+using AccessKey = std::pair<unsigned, SmallVector<int64_t>>;
+
+class Emitter {
+public:
+  Emitter(RewriterBase &b, linalg::LinalgOp root,
+          const MicroKernelOptions &options)
+      : b(b), root(root), options(options), loc(root.getLoc()) {}
+
+  llvm::Error analyse();
+  Value run();
+  void eraseChain();
+
+private:
+  Value loops(unsigned level, Value dest);
+  Value tile(Value dest);
+  SmallVector<Value> reduce(linalg::LinalgOp op, unsigned level,
+                            SmallVector<Value> accs);
+  SmallVector<Value> body(linalg::LinalgOp op, ArrayRef<Value> accs);
+  SmallVector<Value> epilogue(ArrayRef<Value> accs);
+  Value access(linalg::LinalgOp op, OpOperand &operand, ArrayRef<Index> at,
+               unsigned vectorLoop, const Chunk &chunk,
+               std::map<AccessKey, Value> &cache);
+  Value evaluate(linalg::LinalgOp op, ArrayRef<Value> blockArgs, int64_t width);
+  SmallVector<Index> pointOf(linalg::LinalgOp op, ArrayRef<int64_t> point,
+                             const Chunk &chunk) const;
+  Value indexValue(AffineExpr expr, ArrayRef<Index> at);
+  Value maskFor(const Chunk &chunk);
+  Value constantIndex(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value sizeOf(unsigned dim, Value dest) {
+    return b.createOrFold<tensor::DimOp>(loc, dest, dim);
+  }
+  void forEachPoint(llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)>);
+  static bool isContiguous(AffineMap map, unsigned loop, const Chunk &chunk,
+                           bool alignedTile);
+
+  RewriterBase &b;
+  linalg::LinalgOp root, anchor; ///< anchor may be root itself, or null.
+  linalg::FillOp fill;           ///< Initialises the anchor, or null.
+  const MicroKernelOptions &options;
+  Location loc;
+  unsigned rank = 0; ///< Of root's result.
+  int64_t nativeWidth = 1;
+  SmallVector<unsigned> rootLoop, anchorLoop; ///< Loop of each result dim.
+  SmallVector<unsigned> reductionLoops;       ///< Of the anchor.
+  SmallVector<int64_t> order;
+  SmallVector<int64_t> unroll;
+
+  // State while emitting.
+  SmallVector<Index> at;     ///< The tile's position, per result dim.
+  SmallVector<int64_t> size; ///< Its size; -1 for a dynamic last dim.
+  Value dynamicLanes;        ///< Elements in a dynamic last dim.
+  SmallVector<Chunk> chunks;
+  SmallVector<Index> reductionAt; ///< Position of each reduction loop.
+};
+
+llvm::Error Emitter::analyse() {
+  if (root->getNumResults() != 1)
+    return refuse("the op has " + Twine(root->getNumResults()) + " results");
+  auto type = dyn_cast<RankedTensorType>(root->getResult(0).getType());
+  if (!type)
+    return refuse("the op is not on tensors");
+  rank = type.getRank();
+  if (rank == 0)
+    return refuse("a rank-0 result has no dim to vectorise");
+  AffineMap out = root.getMatchingIndexingMap(root.getDpsInitOperand(0));
+  if (!out.isProjectedPermutation())
+    return refuse("the result's indexing map is not a permutation");
+  for (unsigned d = 0; d < rank; ++d)
+    rootLoop.push_back(out.getDimPosition(d));
+
+  anchor = findAnchor(root);
+  if (!anchor && root.getNumReductionLoops() == 0) {
+    if (root.getNumLoops() != rank)
+      return refuse("a parallel loop does not occur in the result");
+  } else if (!anchor) {
+    anchor = root;
+  } else if (root.getNumReductionLoops()) {
+    return refuse("the op after the anchor reduces too");
+  }
+  if (anchor) {
+    AffineMap map = anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0));
+    if (!map.isProjectedPermutation())
+      return refuse("the anchor's result map is not a permutation");
+    if (anchor == root) {
+      anchorLoop = rootLoop;
+    } else {
+      // The anchor's dims in terms of root's result dims.
+      OpOperand *use = nullptr;
+      for (OpOperand *in : root.getDpsInputOperands())
+        if (in->get() == anchor->getResult(0))
+          use = in;
+      AffineMap read = root.getMatchingIndexingMap(use);
+      if (!read.isPermutation())
+        return refuse("the anchor's result is broadcast");
+      anchorLoop.assign(rank, 0);
+      for (unsigned d = 0; d < rank; ++d)
+        for (unsigned k = 0; k < rank; ++k)
+          if (read.getDimPosition(k) == rootLoop[d])
+            anchorLoop[d] = map.getDimPosition(k);
+    }
+    for (auto [i, t] : llvm::enumerate(anchor.getIteratorTypesArray()))
+      if (t == utils::IteratorType::reduction)
+        reductionLoops.push_back(i);
+    if (anchor.getNumLoops() != rank + reductionLoops.size())
+      return refuse("a parallel loop of the anchor is not in its result");
+    fill = anchor.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+    if (!fill && anchor != root &&
+        !isa<RankedTensorType>(anchor.getDpsInits()[0].getType()))
+      return refuse("the accumulator's initial value is not a tensor");
+  }
+
+  unsigned bits = 8;
+  for (linalg::LinalgOp op : {root, anchor}) {
+    if (!op)
+      continue;
+    for (Value v : op->getOperands()) {
+      Type element = getElementTypeOrSelf(v.getType());
+      if (!element.isIntOrFloat())
+        return refuse("element type is not an integer or a float");
+      bits = std::max(bits, element.getIntOrFloatBitWidth());
+    }
+    for (Operation &inner : op.getBlock()->without_terminator())
+      if (!OpTrait::hasElementwiseMappableTraits(&inner) &&
+          !inner.hasTrait<OpTrait::ConstantLike>())
+        return refuse("'" + inner.getName().getStringRef() +
+                      "' in the body is not elementwise");
+  }
+  nativeWidth = std::max<int64_t>(1, options.vectorBits / bits);
+
+  order.assign(options.order.begin(), options.order.end());
+  if (order.empty())
+    for (unsigned d = 0; d < rank; ++d)
+      order.push_back(d);
+  SmallVector<int64_t> sorted(order);
+  llvm::sort(sorted);
+  for (unsigned d = 0; d < rank; ++d)
+    if (sorted.size() != rank || sorted[d] != d)
+      return refuse("the loop order is no permutation of the result's " +
+                    Twine(rank) + " dims");
+  if (options.tile.size() > rank)
+    return refuse("more tile sizes than the result has dims (" + Twine(rank) +
+                  ")");
+  unroll.assign(options.unroll.begin(), options.unroll.end());
+  unroll.resize(std::max<size_t>(unroll.size(), reductionLoops.size()), 1);
+
+  // Register pressure is the schedule's business, code size is not.
+  int64_t vectors = 1;
+  for (unsigned d = 0; d < rank; ++d) {
+    int64_t dim = type.getDimSize(d);
+    int64_t t = d < options.tile.size() ? options.tile[d] : 1;
+    if (t < 0)
+      return refuse("a tile size is negative");
+    if (t == 0 && dim == ShapedType::kDynamic)
+      return refuse("tile size 0 (the whole dim) on a dynamic dim");
+    if (t == 0 || (dim != ShapedType::kDynamic && t > dim))
+      t = dim;
+    size.push_back(t);
+    vectors *= d + 1 == rank ? llvm::divideCeil(t, nativeWidth) : t;
+  }
+  constexpr int64_t maxVectors = 512;
+  if (vectors > maxVectors)
+    return refuse("too large: " + Twine(vectors) +
+                  " vectors in a register tile, limit " + Twine(maxVectors));
+  return llvm::Error::success();
+}
+
+Value Emitter::run() {
+  at.assign(rank, Index());
+  return loops(0, root.getDpsInits()[0]);
+}
+
+/// The tile loops from `level` of the order on: whole tiles, then the tail.
+Value Emitter::loops(unsigned level, Value dest) {
+  if (level == rank)
+    return tile(dest);
+  unsigned dim = order[level];
+  int64_t step = size[dim];
+  int64_t extent =
+      cast<RankedTensorType>(root->getResult(0).getType()).getDimSize(dim);
+  auto loop = [&](Value low, Value high, int64_t by, Value init) {
+    auto op = scf::ForOp::create(b, loc, low, high, constantIndex(by), init);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getBody());
+    at[dim] = {op.getInductionVar(), 0};
+    Value inner = loops(level + 1, op.getRegionIterArg(0));
+    scf::YieldOp::create(b, loc, inner);
+    return op.getResult(0);
+  };
+  if (extent != ShapedType::kDynamic) {
+    int64_t whole = extent / step * step;
+    if (whole == step) {
+      at[dim] = {};
+      dest = loops(level + 1, dest);
+    } else if (whole > 0) {
+      dest = loop(constantIndex(0), constantIndex(whole), step, dest);
+    }
+    if (int64_t tail = extent - whole) {
+      at[dim] = {Value(), whole};
+      size[dim] = tail;
+      dest = loops(level + 1, dest);
+      size[dim] = step;
+    }
+    return dest;
+  }
+  // Dynamic: whole tiles, then single steps, or one masked vector if it is the
+  // vectorised dim.
+  Value total = sizeOf(dim, dest);
+  Value tail = arith::RemUIOp::create(b, loc, total, constantIndex(step));
+  Value whole = arith::SubIOp::create(b, loc, total, tail);
+  dest = loop(constantIndex(0), whole, step, dest);
+  if (dim + 1 == rank && nativeWidth > 1) {
+    int64_t by = std::min<int64_t>(step, nativeWidth);
+    size[dim] = -1;
+    auto op = scf::ForOp::create(b, loc, whole, total, constantIndex(by), dest);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getBody());
+    at[dim] = {op.getInductionVar(), 0};
+    Value left = arith::SubIOp::create(b, loc, total, op.getInductionVar());
+    dynamicLanes = arith::MinUIOp::create(b, loc, left, constantIndex(by));
+    Value inner = loops(level + 1, op.getRegionIterArg(0));
+    scf::YieldOp::create(b, loc, inner);
+    dest = op.getResult(0);
+  } else {
+    size[dim] = 1;
+    dest = loop(whole, total, 1, dest);
+  }
+  size[dim] = step;
+  return dest;
+}
+
+void Emitter::forEachPoint(
+    llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)> visit) {
+  SmallVector<int64_t> point(rank, 0);
+  while (true) {
+    for (const Chunk &chunk : chunks)
+      visit(point, chunk);
+    int d = int(rank) - 2;
+    for (; d >= 0; --d) {
+      if (++point[d] < size[d])
+        break;
+      point[d] = 0;
+    }
+    if (d < 0)
+      return;
+  }
+}
+
+Value Emitter::maskFor(const Chunk &chunk) {
+  if (chunk.lanes == chunk.width)
+    return Value();
+  auto type = VectorType::get({chunk.width}, b.getI1Type());
+  if (chunk.lanes < 0)
+    return vector::CreateMaskOp::create(b, loc, type, ValueRange{dynamicLanes});
+  return vector::ConstantMaskOp::create(b, loc, type,
+                                        ArrayRef<int64_t>{chunk.lanes});
+}
+
+/// The loop positions of `op` for a point of the tile.
+SmallVector<Index> Emitter::pointOf(linalg::LinalgOp op,
+                                    ArrayRef<int64_t> point,
+                                    const Chunk &chunk) const {
+  const SmallVector<unsigned> &loopOf = op == anchor ? anchorLoop : rootLoop;
+  SmallVector<Index> result(op.getNumLoops());
+  for (unsigned d = 0; d < rank; ++d)
+    result[loopOf[d]] = at[d].plus(d + 1 == rank ? chunk.offset : point[d]);
+  if (op == anchor)
+    for (auto [i, loop] : llvm::enumerate(reductionLoops))
+      if (i < reductionAt.size())
+        result[loop] = reductionAt[i];
+  return result;
+}
+
+/// One register tile.
+Value Emitter::tile(Value dest) {
+  chunks.clear();
+  int64_t n = size[rank - 1];
+  if (n < 0) {
+    chunks.push_back({0, nativeWidth, -1});
+  } else {
+    for (int64_t o = 0; o < n;) {
+      int64_t lanes = std::min(n - o, nativeWidth);
+      int64_t width = int64_t(llvm::PowerOf2Ceil(lanes));
+      chunks.push_back({o, width, lanes});
+      o += lanes;
+    }
+  }
+
+  // Accumulators: the fill's value, or what the destination holds.
+  SmallVector<Value> accs;
+  if (anchor) {
+    Type element = getElementTypeOrSelf(anchor->getResult(0).getType());
+    std::map<AccessKey, Value> cache;
+    std::map<int64_t, Value> splats;
+    OpOperand *init = anchor.getDpsInitOperand(0);
+    forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
+      if (fill) {
+        Value &splat = splats[chunk.width];
+        if (!splat)
+          splat = vector::BroadcastOp::create(
+              b, loc, VectorType::get({chunk.width}, element),
+              fill.getInputs()[0]);
+        accs.push_back(splat);
+        return;
+      }
+      // Accumulating in place: read the tile from the destination in flight.
+      Value source = anchor == root ? dest : init->get();
+      SmallVector<Index> p = pointOf(anchor, point, chunk);
+      AffineMap map = anchor.getMatchingIndexingMap(init);
+      SmallVector<Value> indices;
+      for (AffineExpr e : map.getResults())
+        indices.push_back(indexValue(e, p));
+      auto type = VectorType::get({chunk.width}, element);
+      Value pad = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+      Value mask = maskFor(chunk);
+      accs.push_back(vector::TransferReadOp::create(
+          b, loc, type, source, indices,
+          AffineMapAttr::get(b.getMultiDimIdentityMap(rank).getMinorIdentityMap(
+              rank, 1, b.getContext())),
+          pad, mask, b.getBoolArrayAttr({true})));
+    });
+    reductionAt.clear();
+    accs = reduce(anchor, 0, accs);
+  }
+  SmallVector<Value> results = anchor == root ? accs : epilogue(accs);
+
+  // Stores.
+  unsigned i = 0;
+  AffineMap minor = AffineMap::getMinorIdentityMap(rank, 1, b.getContext());
+  forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
+    SmallVector<Value> indices;
+    for (unsigned d = 0; d < rank; ++d)
+      indices.push_back(
+          indexValue(b.getAffineDimExpr(0),
+                     at[d].plus(d + 1 == rank ? chunk.offset : point[d])));
+    dest = vector::TransferWriteOp::create(
+               b, loc, results[i++], dest, indices, AffineMapAttr::get(minor),
+               maskFor(chunk), b.getBoolArrayAttr({true}))
+               .getResult();
+  });
+  return dest;
+}
+
+/// The reduction loops from `level` on, accumulators carried.
+SmallVector<Value> Emitter::reduce(linalg::LinalgOp op, unsigned level,
+                                   SmallVector<Value> accs) {
+  if (level == reductionLoops.size())
+    return body(op, accs);
+  unsigned loop = reductionLoops[level];
+  int64_t extent = op.getStaticLoopRanges()[loop];
+  int64_t by = std::max<int64_t>(1, unroll[level]);
+  auto step = [&](Index index, SmallVector<Value> in) {
+    reductionAt.push_back(index);
+    SmallVector<Value> out = reduce(op, level + 1, std::move(in));
+    reductionAt.pop_back();
+    return out;
+  };
+  if (extent != ShapedType::kDynamic && extent <= by) {
+    for (int64_t k = 0; k < extent; ++k)
+      accs = step({Value(), k}, accs);
+    return accs;
+  }
+  Value total;
+  if (extent != ShapedType::kDynamic) {
+    total = constantIndex(extent / by * by);
+  } else {
+    // The loop's size from the first operand dim that it indexes alone.
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      for (auto [d, e] : llvm::enumerate(map.getResults()))
+        if (!total && e == b.getAffineDimExpr(loop))
+          total = b.createOrFold<tensor::DimOp>(loc, operand.get(), d);
+    }
+    by = 1;
+  }
+  auto loopOp = scf::ForOp::create(b, loc, constantIndex(0), total,
+                                   constantIndex(by), accs);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loopOp.getBody());
+    SmallVector<Value> inner(loopOp.getRegionIterArgs());
+    for (int64_t u = 0; u < by; ++u)
+      inner = step({loopOp.getInductionVar(), u}, inner);
+    scf::YieldOp::create(b, loc, inner);
+  }
+  accs.assign(loopOp.getResults().begin(), loopOp.getResults().end());
+  if (extent != ShapedType::kDynamic)
+    for (int64_t k = extent / by * by; k < extent; ++k)
+      accs = step({Value(), k}, accs);
+  return accs;
+}
+
+/// One reduction step for every accumulator of the tile.
+SmallVector<Value> Emitter::body(linalg::LinalgOp op, ArrayRef<Value> accs) {
+  std::map<AccessKey, Value> cache;
+  SmallVector<Value> results;
+  unsigned i = 0;
+  forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
+    SmallVector<Index> p = pointOf(op, point, chunk);
+    SmallVector<Value> args;
+    for (OpOperand *in : op.getDpsInputOperands())
+      args.push_back(access(op, *in, p, anchorLoop[rank - 1], chunk, cache));
+    args.push_back(accs[i++]);
+    results.push_back(evaluate(op, args, chunk.width));
+  });
+  return results;
+}
+
+/// Root's body on the finished accumulators.
+SmallVector<Value> Emitter::epilogue(ArrayRef<Value> accs) {
+  std::map<AccessKey, Value> cache;
+  SmallVector<Value> results;
+  unsigned i = 0;
+  forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
+    SmallVector<Index> p = pointOf(root, point, chunk);
+    SmallVector<Value> args;
+    for (OpOperand &operand : root->getOpOperands()) {
+      BlockArgument arg = root.getMatchingBlockArgument(&operand);
+      if (anchor && operand.get() == anchor->getResult(0))
+        args.push_back(accs[i]);
+      else if (arg.use_empty())
+        args.push_back(Value());
+      else
+        args.push_back(
+            access(root, operand, p, rootLoop[rank - 1], chunk, cache));
+    }
+    results.push_back(evaluate(root, args, chunk.width));
+    ++i;
+  });
+  return results;
+}
+
+/// Clones `op`'s scalar body on vectors of `width`.
+Value Emitter::evaluate(linalg::LinalgOp op, ArrayRef<Value> blockArgs,
+                        int64_t width) {
+  IRMapping map;
+  Block *block = op.getBlock();
+  for (auto [arg, value] : llvm::zip_equal(block->getArguments(), blockArgs))
+    if (value)
+      map.map(arg, value);
+  auto vectorOf = [&](Value v) -> Value {
+    if (Value known = map.lookupOrNull(v))
+      return known;
+    // Defined outside the body, or a constant inside: the same in all lanes.
+    Value scalar = v;
+    if (Operation *def = v.getDefiningOp(); def && def->getBlock() == block)
+      scalar = b.clone(*def)->getResult(0);
+    Value splat = vector::BroadcastOp::create(
+        b, loc, VectorType::get({width}, v.getType()), scalar);
+    map.map(v, splat);
+    return splat;
+  };
+  for (Operation &inner : block->without_terminator()) {
+    if (inner.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    SmallVector<Value> operands;
+    for (Value v : inner.getOperands())
+      operands.push_back(vectorOf(v));
+    SmallVector<Type> types;
+    for (Type t : inner.getResultTypes())
+      types.push_back(VectorType::get({width}, t));
+    OperationState state(loc, inner.getName());
+    state.addOperands(operands);
+    state.addTypes(types);
+    state.addAttributes(inner.getDiscardableAttrDictionary().getValue());
+    state.propertiesAttr = inner.getPropertiesAsAttribute();
+    Operation *made = b.create(state);
+    map.map(inner.getResults(), made->getResults());
+  }
+  return vectorOf(block->getTerminator()->getOperand(0));
+}
+
+Value Emitter::indexValue(AffineExpr expr, ArrayRef<Index> at) {
+  // Substitute d_i -> d_i + offset_i; dims without a base become constants.
+  SmallVector<AffineExpr> dims;
+  SmallVector<OpFoldResult> bases;
+  for (auto [i, index] : llvm::enumerate(at)) {
+    AffineExpr e = b.getAffineConstantExpr(index.offset);
+    if (index.base) {
+      e = b.getAffineDimExpr(bases.size()) + e;
+      bases.push_back(index.base);
+    }
+    dims.push_back(e);
+  }
+  AffineExpr full = expr.replaceDims(dims);
+  OpFoldResult folded = affine::makeComposedFoldedAffineApply(
+      b, loc, AffineMap::get(bases.size(), 0, full), bases);
+  return getValueOrCreateConstantIndexOp(b, loc, folded);
+}
+
+/// True when neighbouring values of `loop` are neighbours in memory, over the
+/// whole chunk: the loop occurs once, in the last result with coefficient 1;
+/// or the access is blocked (x floordiv N, ..., x mod N) and the chunk does not
+/// cross a block.
+bool Emitter::isContiguous(AffineMap map, unsigned loop, const Chunk &chunk,
+                           bool alignedTile) {
+  MLIRContext *ctx = map.getContext();
+  unsigned n = map.getNumResults();
+  AffineExpr dim = getAffineDimExpr(loop, ctx);
+  auto slope = [&](AffineExpr e) -> std::optional<int64_t> {
+    AffineExpr moved = e.replace(dim, dim + 1);
+    AffineExpr d = simplifyAffineExpr(moved - e, map.getNumDims(), 0);
+    if (auto c = dyn_cast<AffineConstantExpr>(d))
+      return c.getValue();
+    return std::nullopt;
+  };
+  AffineExpr last = map.getResult(n - 1);
+  int64_t block = 0;
+  if (auto mod = dyn_cast<AffineBinaryOpExpr>(last);
+      mod && mod.getKind() == AffineExprKind::Mod) {
+    auto c = dyn_cast<AffineConstantExpr>(mod.getRHS());
+    if (!c || mod.getLHS() != dim || !alignedTile ||
+        c.getValue() % chunk.width != 0)
+      return false;
+    block = c.getValue();
+  } else if (slope(last) != 1) {
+    return false;
+  }
+  for (AffineExpr e : map.getResults().drop_back()) {
+    if (!e.isFunctionOfDim(loop))
+      continue;
+    auto div = dyn_cast<AffineBinaryOpExpr>(e);
+    auto c =
+        div ? dyn_cast<AffineConstantExpr>(div.getRHS()) : AffineConstantExpr();
+    if (!block || !div || div.getKind() != AffineExprKind::FloorDiv || !c ||
+        c.getValue() != block || div.getLHS() != dim)
+      return false;
+  }
+  return true;
+}
+
+/// An operand's value for one vector of the tile.
+Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
+                      ArrayRef<Index> point, unsigned vectorLoop,
+                      const Chunk &chunk, std::map<AccessKey, Value> &cache) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  Type element = getElementTypeOrSelf(operand.get().getType());
+  bool varies = map.isFunctionOfDim(vectorLoop);
+  auto type = VectorType::get({chunk.width}, element);
+
+  AccessKey key{operand.getOperandNumber(), {chunk.width}};
+  for (unsigned l = 0; l < map.getNumDims(); ++l)
+    key.second.push_back(map.isFunctionOfDim(l) ? point[l].offset : 0);
+  Value &known = cache[key];
+  if (known)
+    return known;
+
+  if (!isa<RankedTensorType>(operand.get().getType()))
+    return known = vector::BroadcastOp::create(b, loc, type, operand.get());
+  auto indices = [&](ArrayRef<Index> where) {
+    SmallVector<Value> values;
+    for (AffineExpr e : map.getResults())
+      values.push_back(indexValue(e, where));
+    return values;
+  };
+  if (!varies) {
+    Value scalar =
+        tensor::ExtractOp::create(b, loc, operand.get(), indices(point));
+    return known = vector::BroadcastOp::create(b, loc, type, scalar);
+  }
+  int64_t step = size[rank - 1];
+  bool aligned =
+      !at[rank - 1].base || (step > 0 && step % chunk.width == 0) || step < 0;
+  if (isContiguous(map, vectorLoop, chunk, aligned)) {
+    Value pad = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+    AffineMap minor =
+        AffineMap::getMinorIdentityMap(map.getNumResults(), 1, b.getContext());
+    return known = vector::TransferReadOp::create(
+               b, loc, type, operand.get(), indices(point),
+               AffineMapAttr::get(minor), pad, maskFor(chunk),
+               b.getBoolArrayAttr({true}));
+  }
+  // Strided: lane by lane.
+  if (chunk.lanes < 0) {
+    // A dynamic tail: lanes past the end re-read the last element.
+    Value result = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    Value last = arith::SubIOp::create(b, loc, dynamicLanes, constantIndex(1));
+    for (int64_t l = 0; l < chunk.width; ++l) {
+      SmallVector<Index> where(point);
+      Value lane = arith::MinUIOp::create(b, loc, last, constantIndex(l));
+      Value base = where[vectorLoop].base;
+      where[vectorLoop].base =
+          base ? arith::AddIOp::create(b, loc, base, lane).getResult() : lane;
+      Value scalar =
+          tensor::ExtractOp::create(b, loc, operand.get(), indices(where));
+      result = vector::InsertOp::create(b, loc, scalar, result, l);
+    }
+    return known = result;
+  }
+  SmallVector<Value> lanes;
+  for (int64_t l = 0; l < chunk.width; ++l) {
+    SmallVector<Index> where(point);
+    where[vectorLoop] = where[vectorLoop].plus(std::min(l, chunk.lanes - 1));
+    lanes.push_back(
+        tensor::ExtractOp::create(b, loc, operand.get(), indices(where)));
+  }
+  return known = vector::FromElementsOp::create(b, loc, type, lanes);
+}
+
+void Emitter::eraseChain() {
+  auto eraseDead = [&](Operation *op) {
+    if (op && op->use_empty())
+      b.eraseOp(op);
+  };
+  b.eraseOp(root);
+  if (anchor && anchor != root)
+    eraseDead(anchor);
+  eraseDead(fill);
+}
+
+} // namespace
+
+linalg::LinalgOp findAnchor(linalg::LinalgOp root) {
+  for (OpOperand *in : root.getDpsInputOperands()) {
+    auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
+    if (producer && producer->getBlock() == root->getBlock() &&
+        producer->hasOneUse() && !isa<linalg::FillOp>(producer) &&
+        producer.getNumReductionLoops() > 0)
+      return producer;
+  }
+  return linalg::LinalgOp();
+}
+
+llvm::Error emitMicroKernel(RewriterBase &rewriter, linalg::LinalgOp root,
+                            const MicroKernelOptions &options) {
+  Emitter emitter(rewriter, root, options);
+  if (llvm::Error e = emitter.analyse())
+    return e;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(root);
+  Value result = emitter.run();
+  rewriter.replaceAllUsesWith(root->getResult(0), result);
+  emitter.eraseChain();
+  return llvm::Error::success();
+}
+
+} // namespace pto::schedules

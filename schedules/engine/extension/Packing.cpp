@@ -1,0 +1,221 @@
+//===- Packing.cpp - Operand layouts, and work done before run time
+//---------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "schedules/engine/extension/Packing.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace pto::schedules {
+
+llvm::Expected<linalg::GenericOp> packOperand(RewriterBase &b,
+                                              linalg::GenericOp op,
+                                              unsigned operand, unsigned loop,
+                                              int64_t tile) {
+  auto refuse = [](const Twine &reason) {
+    return llvm::createStringError("pack_operand: " + reason);
+  };
+  if (operand >= op.getNumDpsInputs())
+    return refuse("the op has no input " + Twine(operand));
+  if (tile < 2)
+    return refuse("a panel needs at least 2 elements");
+  OpOperand *use = op.getDpsInputOperand(operand);
+  auto type = dyn_cast<RankedTensorType>(use->get().getType());
+  AffineMap map = op.getMatchingIndexingMap(use);
+  if (!type || !map.isProjectedPermutation())
+    return refuse("the operand is not a tensor indexed by plain loops");
+  std::optional<unsigned> found =
+      map.getResultPosition(b.getAffineDimExpr(loop));
+  if (!found)
+    return refuse("loop " + Twine(loop) + " does not index operand " +
+                  Twine(operand));
+  unsigned axis = *found;
+  int64_t size = type.getDimSize(axis);
+  if (ShapedType::isDynamic(size))
+    return refuse("the packed axis has a dynamic size");
+
+  // [N/tile][rest...][tile], the panel axis first.
+  Location loc = op.getLoc();
+  SmallVector<int64_t> shape{llvm::divideCeilSigned(size, tile)};
+  SmallVector<AffineExpr> exprs{b.getAffineDimExpr(loop).floorDiv(tile)};
+  SmallVector<int64_t> perm{int64_t(axis)};
+  SmallVector<Value> dynamic;
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    if (i == axis)
+      continue;
+    shape.push_back(type.getDimSize(i));
+    if (type.isDynamicDim(i))
+      dynamic.push_back(b.createOrFold<tensor::DimOp>(loc, use->get(), i));
+    exprs.push_back(map.getResult(i));
+    perm.push_back(i);
+  }
+  shape.push_back(tile);
+  exprs.push_back(b.getAffineDimExpr(loop) % tile);
+
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  Value empty =
+      tensor::EmptyOp::create(b, loc, shape, type.getElementType(), dynamic);
+  std::optional<Value> padding;
+  if (size % tile)
+    padding =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  Value packed = linalg::PackOp::create(
+      b, loc, use->get(), empty, ArrayRef<int64_t>{int64_t(axis)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(tile)}, padding, perm);
+  b.modifyOpInPlace(op, [&] {
+    use->set(packed);
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    maps[use->getOperandNumber()] =
+        AffineMap::get(map.getNumDims(), 0, exprs, b.getContext());
+    op.setIndexingMapsAttr(b.getAffineMapArrayAttr(maps));
+  });
+  return op;
+}
+
+llvm::Error splitPrepack(RewriterBase &b, func::FuncOp kernel) {
+  Block &entry = kernel.getBody().front();
+  auto role = [&](unsigned i) {
+    auto attr = kernel.getArgAttrOfType<StringAttr>(i, "pto.role");
+    return attr ? attr.getValue() : StringRef();
+  };
+  // What follows from weights and constants alone, in program order.
+  llvm::SetVector<Operation *> early;
+  llvm::DenseSet<Value> known;
+  for (BlockArgument arg : entry.getArguments())
+    if (role(arg.getArgNumber()) == "weight")
+      known.insert(arg);
+  bool any = false;
+  for (Operation &op : entry.without_terminator()) {
+    bool all = op.getNumRegions() == 0 || isa<linalg::LinalgOp>(op);
+    bool usesWeight = false;
+    for (Value v : op.getOperands()) {
+      all &= known.contains(v);
+      Operation *def = v.getDefiningOp();
+      usesWeight |= !def || early.contains(def);
+    }
+    op.walk([&](Operation *inner) {
+      if (inner == &op)
+        return;
+      for (Value v : inner->getOperands()) {
+        Operation *def = v.getDefiningOp();
+        bool inside = isa<BlockArgument>(v)
+                          ? cast<BlockArgument>(v).getOwner() != &entry
+                          : op.isProperAncestor(def);
+        all &= inside || known.contains(v);
+      }
+    });
+    if (!all || op.getNumResults() == 0)
+      continue;
+    early.insert(&op);
+    known.insert(op.result_begin(), op.result_end());
+    any |= usesWeight && isa<linalg::LinalgOp, linalg::PackOp>(op);
+  }
+  if (!any)
+    return llvm::Error::success();
+
+  // Values that cross: computed early from a weight, used by what stays.
+  auto isWeightDerived = [&](Value v) {
+    SmallVector<Value> work{v};
+    while (!work.empty()) {
+      Value at = work.pop_back_val();
+      if (auto arg = dyn_cast<BlockArgument>(at)) {
+        if (arg.getOwner() == &entry)
+          return true;
+        continue;
+      }
+      work.append(at.getDefiningOp()->operand_begin(),
+                  at.getDefiningOp()->operand_end());
+    }
+    return false;
+  };
+  llvm::SetVector<Value> crossing;
+  for (Operation &op : entry) {
+    if (early.contains(&op))
+      continue;
+    op.walk([&](Operation *inner) {
+      for (Value v : inner->getOperands())
+        if (Operation *def = v.getDefiningOp();
+            def && early.contains(def) && isWeightDerived(v))
+          crossing.insert(v);
+    });
+  }
+  SmallVector<unsigned> weights;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (role(i) == "weight")
+      weights.push_back(i);
+  for (Value v : crossing)
+    if (!isa<RankedTensorType>(v.getType()) ||
+        !cast<RankedTensorType>(v.getType()).hasStaticShape())
+      return llvm::createStringError(
+          "split_prepack: a packed weight has a dynamic shape");
+
+  // @kernel_prepack(weights..., outs...) -> packed weights.
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(kernel);
+  SmallVector<Type> inputs, results;
+  for (unsigned i : weights)
+    inputs.push_back(kernel.getArgument(i).getType());
+  for (Value v : crossing)
+    results.push_back(v.getType());
+  SmallVector<Type> all(inputs);
+  all.append(results);
+  auto prepack = func::FuncOp::create(b, kernel.getLoc(),
+                                      (kernel.getName() + "_prepack").str(),
+                                      b.getFunctionType(all, results));
+  Block *body = prepack.addEntryBlock();
+  for (auto [k, i] : llvm::enumerate(weights)) {
+    prepack.setArgAttr(k, "pto.arg", b.getI64IntegerAttr(i));
+    prepack.setArgAttr(k, "bufferization.writable", b.getBoolAttr(false));
+  }
+  b.setInsertionPointToStart(body);
+  IRMapping map;
+  for (auto [k, i] : llvm::enumerate(weights))
+    map.map(kernel.getArgument(i), body->getArgument(k));
+  for (Operation *op : early)
+    b.clone(*op, map);
+  SmallVector<Value> returned;
+  for (Value v : crossing)
+    returned.push_back(map.lookup(v));
+  func::ReturnOp::create(b, kernel.getLoc(), returned);
+
+  // The kernel takes the packed weights instead, where the first raw weight
+  // was; raw ones stay if something still uses them.
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    kernel.setArgAttr(i, "pto.arg", b.getI64IntegerAttr(i));
+  unsigned position = weights.front();
+  for (auto [j, v] : llvm::enumerate(crossing)) {
+    unsigned at = position + j;
+    SmallVector<NamedAttribute> attrs{
+        b.getNamedAttr("pto.role", b.getStringAttr("weight")),
+        b.getNamedAttr("pto.prepack", b.getI64IntegerAttr(j))};
+    if (failed(kernel.insertArgument(
+            at, v.getType(), b.getDictionaryAttr(attrs), kernel.getLoc())))
+      return llvm::createStringError("split_prepack: cannot add an argument");
+    b.replaceUsesWithIf(v, kernel.getArgument(at), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      while (user->getBlock() != &entry)
+        user = user->getParentOp();
+      return !early.contains(user);
+    });
+  }
+  for (Operation *op : llvm::reverse(early.getArrayRef()))
+    if (op->use_empty())
+      b.eraseOp(op);
+  for (int i = int(kernel.getNumArguments()) - 1; i >= 0; --i)
+    if (role(i) == "weight" && kernel.getArgAttr(i, "pto.arg") &&
+        kernel.getArgument(i).use_empty())
+      if (failed(kernel.eraseArgument(i)))
+        return llvm::createStringError("split_prepack: cannot drop a weight");
+  return llvm::Error::success();
+}
+
+} // namespace pto::schedules

@@ -1,0 +1,253 @@
+//===- PtoOps.cpp - transform.pto.* ops
+//-------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Glue between the transform interpreter (handles, params, failures) and the
+// functions of MicroKernel.h, Packing.h and TileChain.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "schedules/engine/extension/PtoOps.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Transform/IR/TransformTypes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "schedules/engine/extension/MicroKernel.h"
+#include "schedules/engine/extension/Packing.h"
+#include "schedules/engine/extension/TileChain.h"
+
+using namespace mlir;
+using namespace mlir::transform;
+
+#define GET_OP_CLASSES
+#include "schedules/engine/extension/PtoOps.cpp.inc"
+
+namespace {
+
+/// The integer that a param handle or a payload constant stands for.
+FailureOr<int64_t> integerOf(TransformState &state, Value handle) {
+  if (!isa<TransformParamTypeInterface>(handle.getType()))
+    return failure();
+  ArrayRef<Attribute> params = state.getParams(handle);
+  if (params.size() != 1)
+    return failure();
+  if (auto i = dyn_cast<IntegerAttr>(params[0]))
+    return i.getValue().getSExtValue();
+  return failure();
+}
+
+/// Static numbers with the params put in their places.
+DiagnosedSilenceableFailure mixedIntegers(Operation *op, TransformState &state,
+                                          ArrayRef<int64_t> statics,
+                                          ValueRange dynamics,
+                                          SmallVector<int64_t> &out) {
+  unsigned next = 0;
+  for (int64_t s : statics) {
+    if (!ShapedType::isDynamic(s)) {
+      out.push_back(s);
+      continue;
+    }
+    FailureOr<int64_t> v = integerOf(state, dynamics[next++]);
+    if (failed(v))
+      return emitDefiniteFailure(op) << "expects integer params for its sizes";
+    out.push_back(*v);
+  }
+  return DiagnosedSilenceableFailure::success();
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// MicroKernelOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
+                                                 TransformResults &results,
+                                                 TransformState &state) {
+  pto::schedules::MicroKernelOptions options;
+  auto read = [&](ArrayRef<int64_t> statics, ValueRange dynamics,
+                  SmallVector<int64_t> &out) {
+    return mixedIntegers(getOperation(), state, statics, dynamics, out);
+  };
+  DiagnosedSilenceableFailure d =
+      read(getStaticSizes(), getDynamicSizes(), options.tile);
+  if (!d.succeeded())
+    return d;
+  d = read(getStaticUnroll(), getDynamicUnroll(), options.unroll);
+  if (!d.succeeded())
+    return d;
+  for (Value order : getOrder())
+    for (Attribute a : state.getParams(order)) {
+      if (auto array = dyn_cast<ArrayAttr>(a)) {
+        for (Attribute e : array)
+          if (auto i = dyn_cast<IntegerAttr>(e))
+            options.order.push_back(i.getValue().getSExtValue());
+      } else if (auto i = dyn_cast<IntegerAttr>(a)) {
+        options.order.push_back(i.getValue().getSExtValue());
+      }
+    }
+  if (Value bits = getVectorBits()) {
+    FailureOr<int64_t> v = integerOf(state, bits);
+    if (failed(v) || *v < 64)
+      return emitDefiniteFailure() << "expects vector_bits of at least 64";
+    options.vectorBits = *v;
+  }
+  for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
+    if (!linalgOp)
+      return emitSilenceableError()
+             << "expects linalg ops, got " << target->getName();
+    if (llvm::Error e =
+            pto::schedules::emitMicroKernel(rewriter, linalgOp, options)) {
+      auto diag = emitSilenceableError() << llvm::toString(std::move(e));
+      diag.attachNote(target->getLoc()) << "target op";
+      return diag;
+    }
+  }
+  return DiagnosedSilenceableFailure::success();
+}
+
+void MicroKernelOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  consumesHandle(getTargetMutable(), effects);
+  onlyReadsHandle(getDynamicSizesMutable(), effects);
+  onlyReadsHandle(getDynamicUnrollMutable(), effects);
+  onlyReadsHandle(getOrderMutable(), effects);
+  onlyReadsHandle(getVectorBitsMutable(), effects);
+  modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// PackOperandOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure PackOperandOp::apply(TransformRewriter &rewriter,
+                                                 TransformResults &results,
+                                                 TransformState &state) {
+  FailureOr<int64_t> tile = integerOf(state, getTile());
+  if (failed(tile))
+    return emitDefiniteFailure() << "expects an integer param as tile";
+  if (*tile < 2)
+    return DiagnosedSilenceableFailure::success();
+  for (Operation *target : state.getPayloadOps(getTarget())) {
+    auto generic = dyn_cast<linalg::GenericOp>(target);
+    if (!generic)
+      return emitSilenceableError()
+             << "expects linalg.generic, got " << target->getName();
+    auto packed = pto::schedules::packOperand(rewriter, generic, getOperand(),
+                                              getLoop(), *tile);
+    if (!packed)
+      return emitSilenceableError() << llvm::toString(packed.takeError());
+  }
+  return DiagnosedSilenceableFailure::success();
+}
+
+void PackOperandOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getTargetMutable(), effects);
+  onlyReadsHandle(getTileMutable(), effects);
+  modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// SplitPrepackOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure SplitPrepackOp::apply(TransformRewriter &rewriter,
+                                                  TransformResults &results,
+                                                  TransformState &state) {
+  SmallVector<func::FuncOp> kernels;
+  for (Operation *target : state.getPayloadOps(getTarget()))
+    target->walk([&](func::FuncOp f) {
+      if (!f.isExternal())
+        kernels.push_back(f);
+    });
+  for (func::FuncOp kernel : kernels)
+    if (llvm::Error e = pto::schedules::splitPrepack(rewriter, kernel))
+      return emitSilenceableError() << llvm::toString(std::move(e));
+  return DiagnosedSilenceableFailure::success();
+}
+
+void SplitPrepackOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getTargetMutable(), effects);
+  modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// TileChainOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure TileChainOp::apply(TransformRewriter &rewriter,
+                                               TransformResults &results,
+                                               TransformState &state) {
+  SmallVector<int64_t> sizes;
+  DiagnosedSilenceableFailure d = mixedIntegers(
+      getOperation(), state, getStaticSizes(), getDynamicSizes(), sizes);
+  if (!d.succeeded())
+    return d;
+  SmallVector<Operation *> tiled;
+  for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
+    if (!linalgOp)
+      return emitSilenceableError()
+             << "expects linalg ops, got " << target->getName();
+    if (sizes.size() > linalgOp.getNumLoops())
+      return emitSilenceableError()
+             << "got " << sizes.size() << " tile sizes for "
+             << linalgOp.getNumLoops() << " loops";
+    SmallVector<int64_t> padded(sizes);
+    padded.resize(linalgOp.getNumLoops(), 0);
+    auto chain = pto::schedules::tileChain(rewriter, linalgOp, padded,
+                                           getInterchange(), getParallel());
+    if (failed(chain))
+      return emitDefiniteFailure() << "tiling failed";
+    tiled.push_back(chain->root);
+  }
+  results.set(cast<OpResult>(getTiled()), tiled);
+  return DiagnosedSilenceableFailure::success();
+}
+
+void TileChainOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  consumesHandle(getTargetMutable(), effects);
+  onlyReadsHandle(getDynamicSizesMutable(), effects);
+  producesHandle(getOperation()->getOpResults(), effects);
+  modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// Registration
+//===----------------------------------------------------------------------===//
+
+namespace {
+class PtoExtension : public TransformDialectExtension<PtoExtension> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PtoExtension)
+  using Base::Base;
+
+  void init() {
+    declareGeneratedDialect<affine::AffineDialect>();
+    declareGeneratedDialect<arith::ArithDialect>();
+    declareGeneratedDialect<func::FuncDialect>();
+    declareGeneratedDialect<linalg::LinalgDialect>();
+    declareGeneratedDialect<scf::SCFDialect>();
+    declareGeneratedDialect<tensor::TensorDialect>();
+    declareGeneratedDialect<vector::VectorDialect>();
+    registerTransformOps<
+#define GET_OP_LIST
+#include "schedules/engine/extension/PtoOps.cpp.inc"
+        >();
+  }
+};
+} // namespace
+
+void pto::schedules::registerPtoExtension(DialectRegistry &registry) {
+  registry.addExtensions<PtoExtension>();
+}

@@ -1,0 +1,131 @@
+//===- PtoOps.td - transform.pto.* ops ---------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What upstream's transform dialect lacks for pto's schedules. All of them work
+// on kernels in tensor form (lowering/README.md).
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTO_OPS
+#define PTO_OPS
+
+include "mlir/Dialect/Transform/IR/TransformDialect.td"
+include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.td"
+include "mlir/Dialect/Transform/IR/TransformTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpBase.td"
+
+class PtoOp<string name, list<Trait> traits = []>
+    : Op<Transform_Dialect, "pto." # name, traits # [
+          DeclareOpInterfaceMethods<TransformOpInterface>,
+          DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+          ReportTrackingListenerFailuresOpTrait]>;
+
+def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
+  let summary = "Turn a linalg op and its fused producers into register tiles";
+  let description = [{
+    Replaces `target`, together with the contraction or reduction whose only
+    user it is and that one's accumulator fill, by loops over register tiles in
+    native vectors. `tile_sizes` has one entry per dim of the target's result
+    (0: the whole dim); the last dim is vectorised. `unroll` has one entry per
+    reduction loop of the contraction: how many of its iterations are unrolled.
+    `order` permutes the tile loops. `vector_bits` is the native vector width.
+
+    Sizes that a tile does not divide get a static tail of their own; a vector
+    that is not full is masked. Sizes that are only known at run time get a
+    tail of single steps, masked along the last dim.
+
+    #### Return modes
+
+    Consumes `target`. A definite failure if a param is no integer. A silenceable
+    failure, with the IR unchanged, if a precondition does not hold: not one
+    result on tensors, a body with ops that are not elementwise, a result map
+    that is no permutation, more than 512 vectors in a tile.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target,
+      Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_sizes,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_sizes,
+      Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_unroll,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_unroll,
+      Variadic<TransformParamTypeInterface>:$order,
+      Optional<TransformParamTypeInterface>:$vector_bits);
+  let results = (outs);
+  let assemblyFormat = [{
+    $target `tile_sizes` custom<DynamicIndexList>($dynamic_sizes, $static_sizes)
+    (`unroll` custom<DynamicIndexList>($dynamic_unroll, $static_unroll)^)?
+    (`order` `(` $order^ `)`)? (`vector_bits` `(` $vector_bits^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def PackOperandOp : PtoOp<"pack_operand"> {
+  let summary = "Store an operand in panels along one loop";
+  let description = [{
+    Rewrites input `operand` of the linalg.generic `target` to the layout
+    [N/tile][rest...][tile], N being the extent of `loop`; the last panel is
+    padded with zeros. The packing itself is a linalg.pack before the op; on a
+    weight, `transform.pto.split_prepack` moves it to compile time. A `tile` of
+    0 or 1 changes nothing.
+
+    #### Return modes
+
+    Modifies `target`, handles stay valid. Silenceable failure if the operand is
+    not indexed by plain loops, `loop` does not index it, or its size is dynamic.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target,
+      TransformAnyParamTypeOrAnyHandle:$tile,
+      I64Attr:$operand, I64Attr:$loop);
+  let results = (outs);
+  let assemblyFormat = [{
+    $target `[` $operand `]` `loop` $loop `tile` $tile
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def SplitPrepackOp : PtoOp<"split_prepack"> {
+  let summary = "Move what depends on weights alone into @kernel_prepack";
+  let description = [{
+    Each func.func in `target` whose arguments carry `pto.role = "weight"` is
+    split: ops that depend on weights and constants alone go to a second
+    function, run once when a model is compiled; the kernel takes its results as
+    arguments instead (`pto.prepack = j`). A kernel without such ops is left
+    alone.
+
+    #### Return modes
+
+    Modifies `target`, handles to ops that stay remain valid. Silenceable failure
+    if a packed weight would have a dynamic shape.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target);
+  let results = (outs);
+  let assemblyFormat = "$target attr-dict `:` type($target)";
+}
+
+def TileChainOp : PtoOp<"tile_chain"> {
+  let summary = "Tile an op and pull the linalg ops that only it uses along";
+  let description = [{
+    Tiles `target` by `tile_sizes` (one entry per loop, 0: not tiled), fuses the
+    linalg producers that it alone consumes (the contraction, its fill), and
+    leaves pads and packs outside. With `parallel` the loops are one scf.forall.
+    `interchange` orders sequential loops. If all sizes are 0, the target itself
+    is returned.
+
+    #### Return modes
+
+    Consumes `target`; returns the tiled op. Definite failure if tiling fails or
+    a reduction loop would run in parallel.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target,
+      Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_sizes,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_sizes,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$interchange,
+      UnitAttr:$parallel);
+  let results = (outs TransformHandleTypeInterface:$tiled);
+  let assemblyFormat = [{
+    $target `tile_sizes` custom<DynamicIndexList>($dynamic_sizes, $static_sizes)
+    (`interchange` `=` $interchange^)? (`parallel` $parallel^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // PTO_OPS

@@ -1,0 +1,81 @@
+//===- TileChain.cpp - Tile an op together with what it consumes
+//------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "schedules/engine/extension/TileChain.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace pto::schedules {
+
+FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
+                                ArrayRef<int64_t> sizes,
+                                ArrayRef<int64_t> interchange, bool parallel) {
+  SmallVector<OpFoldResult> folded;
+  bool any = false;
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    folded.push_back(rewriter.getIndexAttr(size));
+    any |= size != 0;
+    if (size && parallel &&
+        root.getIteratorTypesArray()[i] != utils::IteratorType::parallel)
+      return root.emitError("tile_chain: loop ")
+             << i << " is a reduction: its iterations cannot run in parallel";
+  }
+  if (!any)
+    return TiledChain{root, {}};
+  scf::SCFTileAndFuseOptions options;
+  options.tilingOptions.setTileSizes(folded);
+  options.tilingOptions.setLoopType(
+      parallel ? scf::SCFTilingOptions::LoopType::ForallOp
+               : scf::SCFTilingOptions::LoopType::ForOp);
+  if (!interchange.empty())
+    options.tilingOptions.setInterchange(interchange);
+  // Fused: linalg ops that nothing outside the chain uses (and fills, which
+  // cost nothing to repeat).
+  llvm::SmallPtrSet<Operation *, 4> chain{root};
+  options.setFusionControlFn(
+      [&](tensor::ExtractSliceOp slice, OpResult producer,
+          bool) -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
+        Operation *op = producer.getOwner();
+        bool ours = llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return user == slice || chain.contains(user);
+        });
+        if (!isa<linalg::LinalgOp>(op) || !(ours || isa<linalg::FillOp>(op)))
+          return std::nullopt;
+        chain.insert(op);
+        return scf::SCFTileAndFuseOptions::ControlFnResult{};
+      });
+  rewriter.setInsertionPoint(root);
+  FailureOr<scf::SCFTileAndFuseResult> tiled =
+      scf::tileConsumerAndFuseProducersUsingSCF(
+          rewriter, cast<TilingInterface>(root.getOperation()), options);
+  if (failed(tiled))
+    return root.emitError("tile_chain: tiling failed");
+  TiledChain result;
+  result.root = cast<linalg::LinalgOp>(tiled->tiledAndFusedOps.front());
+  for (LoopLikeOpInterface loop : tiled->loops)
+    result.loops.push_back(loop);
+  for (auto [from, to] : tiled->replacements)
+    rewriter.replaceAllUsesWith(from, to);
+  // The originals are dead now: root first, then what only it used.
+  SmallVector<Operation *> work{root};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (!op->use_empty() || !isa<linalg::LinalgOp, tensor::EmptyOp>(op))
+      continue;
+    llvm::SetVector<Operation *> defs;
+    for (Value v : op->getOperands())
+      if (Operation *def = v.getDefiningOp())
+        defs.insert(def);
+    rewriter.eraseOp(op);
+    work.append(defs.begin(), defs.end());
+  }
+  return result;
+}
+
+} // namespace pto::schedules

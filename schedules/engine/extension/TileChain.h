@@ -1,0 +1,31 @@
+//===- TileChain.h - Tile an op together with what it consumes --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+#ifndef PTO_SCHEDULES_ENGINE_EXTENSION_TILECHAIN_H
+#define PTO_SCHEDULES_ENGINE_EXTENSION_TILECHAIN_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace pto::schedules {
+
+struct TiledChain {
+  mlir::linalg::LinalgOp root; ///< Root in the innermost loop.
+  llvm::SmallVector<mlir::Operation *> loops;
+};
+
+/// Tiles `root` by `sizes` (per loop of root; 0: not tiled) and pulls the
+/// linalg ops that only it consumes into the loops; pads and packs stay
+/// outside. `parallel` makes one scf.forall, which reductions must not be part
+/// of.
+mlir::FailureOr<TiledChain> tileChain(mlir::RewriterBase &rewriter,
+                                      mlir::linalg::LinalgOp root,
+                                      llvm::ArrayRef<int64_t> sizes,
+                                      llvm::ArrayRef<int64_t> interchange,
+                                      bool parallel);
+
+} // namespace pto::schedules
+
+#endif // PTO_SCHEDULES_ENGINE_EXTENSION_TILECHAIN_H
