@@ -7,12 +7,12 @@
 
 #include "lowering/pipeline/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "schedules/engine/extension/PtoOps.h"
+#include "schedules/engine/Engine.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   pto::lowering::registerAll(registry);
-  pto::schedules::registerPtoExtension(registry);
+  pto::schedules::registerSchedules(registry);
   pto::lowering::registerPipelinePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "pto's optimiser driver\n", registry));

@@ -176,27 +176,34 @@ llvm::Error Emitter::analyse() {
   }
   nativeWidth = std::max<int64_t>(1, options.vectorBits / bits);
 
-  order.assign(options.order.begin(), options.order.end());
-  if (order.empty())
-    for (unsigned d = 0; d < rank; ++d)
-      order.push_back(d);
-  SmallVector<int64_t> sorted(order);
-  llvm::sort(sorted);
-  for (unsigned d = 0; d < rank; ++d)
-    if (sorted.size() != rank || sorted[d] != d)
-      return refuse("the loop order is no permutation of the result's " +
-                    Twine(rank) + " dims");
   if (options.tile.size() > rank)
     return refuse("more tile sizes than the result has dims (" + Twine(rank) +
                   ")");
-  unroll.assign(options.unroll.begin(), options.unroll.end());
-  unroll.resize(std::max<size_t>(unroll.size(), reductionLoops.size()), 1);
+  int64_t position = options.vectorLoop < 0
+                         ? rank - 1
+                         : std::min<int64_t>(options.vectorLoop, rank - 1);
+  for (unsigned d = 0; d + 1 < rank; ++d)
+    order.push_back(d);
+  order.insert(order.begin() + position, rank - 1);
+  if (options.unroll.size() > reductionLoops.size())
+    return refuse("more unroll factors than reduction loops (" +
+                  Twine(reductionLoops.size()) + ")");
+  unroll.assign(reductionLoops.size() - options.unroll.size(), 1);
+  unroll.append(options.unroll.begin(), options.unroll.end());
+  int64_t points = 1;
+  for (auto [i, loop] : llvm::enumerate(reductionLoops)) {
+    int64_t extent = anchor.getStaticLoopRanges()[loop];
+    if (unroll[i] == 0)
+      unroll[i] = extent == ShapedType::kDynamic ? 1 : extent;
+    points *= std::max<int64_t>(1, unroll[i]);
+  }
 
   // Register pressure is the schedule's business, code size is not.
   int64_t vectors = 1;
   for (unsigned d = 0; d < rank; ++d) {
     int64_t dim = type.getDimSize(d);
-    int64_t t = d < options.tile.size() ? options.tile[d] : 1;
+    size_t skipped = rank - options.tile.size();
+    int64_t t = d < skipped ? 1 : options.tile[d - skipped];
     if (t < 0)
       return refuse("a tile size is negative");
     if (t == 0 && dim == ShapedType::kDynamic)
@@ -206,10 +213,11 @@ llvm::Error Emitter::analyse() {
     size.push_back(t);
     vectors *= d + 1 == rank ? llvm::divideCeil(t, nativeWidth) : t;
   }
-  constexpr int64_t maxVectors = 512;
-  if (vectors > maxVectors)
-    return refuse("too large: " + Twine(vectors) +
-                  " vectors in a register tile, limit " + Twine(maxVectors));
+  constexpr int64_t maxVectors = 2048;
+  if (vectors * points > maxVectors)
+    return refuse("too large: " + Twine(vectors * points) +
+                  " vector operations in an unrolled tile, limit " +
+                  Twine(maxVectors));
   return llvm::Error::success();
 }
 
@@ -568,8 +576,8 @@ bool Emitter::isContiguous(AffineMap map, unsigned loop, const Chunk &chunk,
     if (!e.isFunctionOfDim(loop))
       continue;
     auto div = dyn_cast<AffineBinaryOpExpr>(e);
-    auto c =
-        div ? dyn_cast<AffineConstantExpr>(div.getRHS()) : AffineConstantExpr();
+    auto c = div ? dyn_cast<AffineConstantExpr>(div.getRHS())
+                 : AffineConstantExpr(nullptr);
     if (!block || !div || div.getKind() != AffineExprKind::FloorDiv || !c ||
         c.getValue() != block || div.getLHS() != dim)
       return false;

@@ -22,12 +22,15 @@
 namespace pto::schedules {
 
 struct MicroKernelOptions {
-  /// Register tile, one size per dim of root's result; 0 means the whole dim.
+  /// Register tile, aligned to the last dims of root's result; dims before it
+  /// have tile size 1. 0 means the whole dim.
   llvm::SmallVector<int64_t> tile;
-  /// Order of the tile loops, outermost first: a permutation of result dims.
-  llvm::SmallVector<int64_t> order;
-  /// Iterations of each reduction loop that are unrolled (missing: 1). In the
-  /// order of the anchor's reduction dims.
+  /// Where the loop over the last dim goes among the tile loops: 0 is
+  /// outermost (weights stay, rows stream), -1 innermost. The other loops keep
+  /// the order of the result's dims.
+  int64_t vectorLoop = -1;
+  /// Iterations of each reduction loop that are unrolled, aligned to the last
+  /// ones; missing: 1, 0: all.
   llvm::SmallVector<int64_t> unroll;
   /// Native vector width.
   int64_t vectorBits = 256;

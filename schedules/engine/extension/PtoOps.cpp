@@ -18,9 +18,11 @@
 #include "mlir/Dialect/Transform/IR/TransformTypes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "schedules/engine/extension/KernelKind.h"
 #include "schedules/engine/extension/MicroKernel.h"
 #include "schedules/engine/extension/Packing.h"
 #include "schedules/engine/extension/TileChain.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::transform;
@@ -82,16 +84,12 @@ DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
   d = read(getStaticUnroll(), getDynamicUnroll(), options.unroll);
   if (!d.succeeded())
     return d;
-  for (Value order : getOrder())
-    for (Attribute a : state.getParams(order)) {
-      if (auto array = dyn_cast<ArrayAttr>(a)) {
-        for (Attribute e : array)
-          if (auto i = dyn_cast<IntegerAttr>(e))
-            options.order.push_back(i.getValue().getSExtValue());
-      } else if (auto i = dyn_cast<IntegerAttr>(a)) {
-        options.order.push_back(i.getValue().getSExtValue());
-      }
-    }
+  if (Value loop = getVectorLoop()) {
+    FailureOr<int64_t> v = integerOf(state, loop);
+    if (failed(v))
+      return emitDefiniteFailure() << "expects an integer vector_loop";
+    options.vectorLoop = *v;
+  }
   if (Value bits = getVectorBits()) {
     FailureOr<int64_t> v = integerOf(state, bits);
     if (failed(v) || *v < 64)
@@ -118,7 +116,7 @@ void MicroKernelOp::getEffects(
   consumesHandle(getTargetMutable(), effects);
   onlyReadsHandle(getDynamicSizesMutable(), effects);
   onlyReadsHandle(getDynamicUnrollMutable(), effects);
-  onlyReadsHandle(getOrderMutable(), effects);
+  onlyReadsHandle(getVectorLoopMutable(), effects);
   onlyReadsHandle(getVectorBitsMutable(), effects);
   modifiesPayload(effects);
 }
@@ -140,8 +138,21 @@ DiagnosedSilenceableFailure PackOperandOp::apply(TransformRewriter &rewriter,
     if (!generic)
       return emitSilenceableError()
              << "expects linalg.generic, got " << target->getName();
+    int64_t loop = 0;
+    if (getLoop()) {
+      loop = *getLoop();
+    } else {
+      AffineMap out =
+          generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+      auto last = out.getNumResults()
+                      ? dyn_cast<AffineDimExpr>(out.getResults().back())
+                      : AffineDimExpr(nullptr);
+      if (!last)
+        return emitSilenceableError() << "the result has no plain last dim";
+      loop = last.getPosition();
+    }
     auto packed = pto::schedules::packOperand(rewriter, generic, getOperand(),
-                                              getLoop(), *tile);
+                                              loop, *tile);
     if (!packed)
       return emitSilenceableError() << llvm::toString(packed.takeError());
   }
@@ -178,6 +189,83 @@ void SplitPrepackOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   onlyReadsHandle(getTargetMutable(), effects);
   modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// DistributeOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
+                                                TransformResults &results,
+                                                TransformState &state) {
+  FailureOr<int64_t> dim = integerOf(state, getDim());
+  FailureOr<int64_t> threads = integerOf(state, getThreads());
+  FailureOr<int64_t> multiple = 1;
+  if (getMultipleOf())
+    multiple = integerOf(state, getMultipleOf());
+  if (failed(dim) || failed(threads) || failed(multiple))
+    return emitDefiniteFailure() << "expects integer params";
+  SmallVector<Operation *> tiled;
+  for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
+    if (!linalgOp)
+      return emitSilenceableError()
+             << "expects linalg ops, got " << target->getName();
+    AffineMap out =
+        linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0));
+    int64_t rank = out.getNumResults();
+    int64_t d = *dim < 0 ? *dim + rank : *dim;
+    if (d < 0 || d >= rank || !isa<AffineDimExpr>(out.getResult(d)))
+      return emitSilenceableError() << "the result has no dim " << *dim;
+    unsigned loop = out.getDimPosition(d);
+    int64_t extent = linalgOp.getStaticLoopRanges()[loop];
+    int64_t unit = std::max<int64_t>(1, *multiple);
+    if (*threads <= 1 || ShapedType::isDynamic(extent) || extent <= unit) {
+      tiled.push_back(target);
+      continue;
+    }
+    int64_t units = llvm::divideCeil(extent, unit);
+    SmallVector<int64_t> sizes(linalgOp.getNumLoops(), 0);
+    sizes[loop] = llvm::divideCeil(units, *threads) * unit;
+    auto chain = pto::schedules::tileChain(rewriter, linalgOp, sizes, {},
+                                           /*parallel=*/true);
+    if (failed(chain))
+      return emitDefiniteFailure() << "tiling failed";
+    tiled.push_back(chain->root);
+  }
+  results.set(cast<OpResult>(getTiled()), tiled);
+  return DiagnosedSilenceableFailure::success();
+}
+
+void DistributeOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  consumesHandle(getTargetMutable(), effects);
+  onlyReadsHandle(getDimMutable(), effects);
+  onlyReadsHandle(getThreadsMutable(), effects);
+  onlyReadsHandle(getMultipleOfMutable(), effects);
+  producesHandle(getOperation()->getOpResults(), effects);
+  modifiesPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// MatchKernelOp
+//===----------------------------------------------------------------------===//
+
+DiagnosedSilenceableFailure MatchKernelOp::apply(TransformRewriter &rewriter,
+                                                 TransformResults &results,
+                                                 TransformState &state) {
+  for (Operation *target : state.getPayloadOps(getTarget())) {
+    StringRef kind = pto::schedules::kernelKind(target);
+    if (kind != getKind())
+      return emitSilenceableError() << "the kernel is of kind '" << kind << "'";
+  }
+  return DiagnosedSilenceableFailure::success();
+}
+
+void MatchKernelOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getTargetMutable(), effects);
+  onlyReadsPayload(effects);
 }
 
 //===----------------------------------------------------------------------===//

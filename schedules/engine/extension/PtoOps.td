@@ -26,10 +26,12 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
   let description = [{
     Replaces `target`, together with the contraction or reduction whose only
     user it is and that one's accumulator fill, by loops over register tiles in
-    native vectors. `tile_sizes` has one entry per dim of the target's result
-    (0: the whole dim); the last dim is vectorised. `unroll` has one entry per
-    reduction loop of the contraction: how many of its iterations are unrolled.
-    `order` permutes the tile loops. `vector_bits` is the native vector width.
+    native vectors. `tile_sizes` gives the tile along the last dims of the
+    target's result (0: the whole dim; dims before them: 1); the last dim is
+    vectorised. `unroll` says how many iterations of the last reduction loops
+    are unrolled (0: all). `vector_loop` places the loop over the last dim among
+    the tile loops (0: outermost; -1, the default: innermost). `vector_bits` is
+    the native vector width.
 
     Sizes that a tile does not divide get a static tail of their own; a vector
     that is not full is masked. Sizes that are only known at run time get a
@@ -40,20 +42,20 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
     Consumes `target`. A definite failure if a param is no integer. A silenceable
     failure, with the IR unchanged, if a precondition does not hold: not one
     result on tensors, a body with ops that are not elementwise, a result map
-    that is no permutation, more than 512 vectors in a tile.
+    that is no permutation, more than 2048 vector operations in a tile.
   }];
   let arguments = (ins TransformHandleTypeInterface:$target,
       Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_sizes,
       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_sizes,
       Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_unroll,
       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_unroll,
-      Variadic<TransformParamTypeInterface>:$order,
+      Optional<TransformParamTypeInterface>:$vector_loop,
       Optional<TransformParamTypeInterface>:$vector_bits);
   let results = (outs);
   let assemblyFormat = [{
     $target `tile_sizes` custom<DynamicIndexList>($dynamic_sizes, $static_sizes)
     (`unroll` custom<DynamicIndexList>($dynamic_unroll, $static_unroll)^)?
-    (`order` `(` $order^ `)`)? (`vector_bits` `(` $vector_bits^ `)`)?
+    (`vector_loop` `(` $vector_loop^ `)`)? (`vector_bits` `(` $vector_bits^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -62,8 +64,8 @@ def PackOperandOp : PtoOp<"pack_operand"> {
   let summary = "Store an operand in panels along one loop";
   let description = [{
     Rewrites input `operand` of the linalg.generic `target` to the layout
-    [N/tile][rest...][tile], N being the extent of `loop`; the last panel is
-    padded with zeros. The packing itself is a linalg.pack before the op; on a
+    [N/tile][rest...][tile], N being the extent of `loop` (default: the loop of
+    the result's last dim); the last panel is padded with zeros. The packing itself is a linalg.pack before the op; on a
     weight, `transform.pto.split_prepack` moves it to compile time. A `tile` of
     0 or 1 changes nothing.
 
@@ -74,10 +76,10 @@ def PackOperandOp : PtoOp<"pack_operand"> {
   }];
   let arguments = (ins TransformHandleTypeInterface:$target,
       TransformAnyParamTypeOrAnyHandle:$tile,
-      I64Attr:$operand, I64Attr:$loop);
+      I64Attr:$operand, OptionalAttr<I64Attr>:$loop);
   let results = (outs);
   let assemblyFormat = [{
-    $target `[` $operand `]` `loop` $loop `tile` $tile
+    $target `[` $operand `]` (`loop` $loop^)? `tile` $tile
     attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -99,6 +101,51 @@ def SplitPrepackOp : PtoOp<"split_prepack"> {
   let arguments = (ins TransformHandleTypeInterface:$target);
   let results = (outs);
   let assemblyFormat = "$target attr-dict `:` type($target)";
+}
+
+def DistributeOp : PtoOp<"distribute"> {
+  let summary = "Split a chain among threads along one dim of its result";
+  let description = [{
+    Tiles `target`, with the linalg ops that it alone consumes, into at most
+    `threads` chunks along dim `dim` of its result (negative: from the end), as
+    one scf.forall. Chunks are multiples of `multiple_of`, so that register
+    tiles are not cut. With one thread, or when the dim has only one chunk, the
+    target itself is returned.
+
+    #### Return modes
+
+    Consumes `target`; returns the op to go on with. Definite failure if a param
+    is no integer or tiling fails; silenceable if the dim does not exist.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target,
+      TransformParamTypeInterface:$dim, TransformParamTypeInterface:$threads,
+      Optional<TransformParamTypeInterface>:$multiple_of);
+  let results = (outs TransformHandleTypeInterface:$tiled);
+  let assemblyFormat = [{
+    $target `dim` `(` $dim `)` `threads` `(` $threads `)`
+    (`multiple_of` `(` $multiple_of^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def MatchKernelOp : PtoOp<"match_kernel"> {
+  let summary = "Match kernels by what their anchor computes";
+  let description = [{
+    Succeeds if the kernel (a func.func, or the module around it) has exactly
+    one op marked `pto.anchor` and that is of `kind`: "matmul" (also batched),
+    "conv" (any rank, stride, dilation, group), "depthwise_conv", "pooling",
+    "reduction", "elementwise", "transpose". The kind is found from the
+    structure of the op, not from its name. With `weights`, the anchor's second
+    input must also come from a weight of the kernel alone.
+
+    #### Return modes
+
+    Reads only. Silenceable failure on a mismatch.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$kind,
+      UnitAttr:$weights);
+  let results = (outs);
+  let assemblyFormat = "$target $kind (`weights` $weights^)? attr-dict `:` type($target)";
 }
 
 def TileChainOp : PtoOp<"tile_chain"> {

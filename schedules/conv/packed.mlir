@@ -1,0 +1,34 @@
+// conv/packed.mlir - Direct convolution, weights packed in panels
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A register tile holds `rows` output pixels of one row times `panel` output
+// channels; the window and the input channels are stepped by one, so that each
+// step is a rank-1 update: one broadcast input value per pixel, one panel of
+// weights. Any stride, padding, dilation and group; the epilogue runs on the tile.
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @match(%kernel: !transform.any_op {transform.readonly}) {
+    transform.pto.match_kernel %kernel "conv" : !transform.any_op
+    transform.yield
+  }
+
+  transform.named_sequence @__transform_main(%kernel: !transform.any_op) {
+    %rows = transform.tune.knob<"rows"> options = {source = "rows"} -> !transform.param<i64>
+    %panel = transform.tune.knob<"panel"> options = {source = "panel"} -> !transform.param<i64>
+    %bits = transform.tune.knob<"vector_bits"> options = {source = "vector_bits"} -> !transform.param<i64>
+    %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>
+    %dim = transform.tune.knob<"parallel_dim"> options = {source = "parallel_dim"} -> !transform.param<i64>
+    %loop = transform.tune.knob<"vector_loop"> options = [0, -1, 1] -> !transform.param<i64>
+    %unroll = transform.tune.knob<"unroll"> options = [1, 2, 4] -> !transform.param<i64>
+
+    // Weights in panels [F/panel][window][C][panel], packed when compiling.
+    %anchor = transform.structured.match attributes {pto.anchor} in %kernel : (!transform.any_op) -> !transform.any_op
+    transform.pto.pack_operand %anchor[1] tile %panel : (!transform.any_op, !transform.param<i64>) -> ()
+    transform.pto.split_prepack %kernel : !transform.any_op
+
+    %root = transform.structured.match attributes {pto.root} in %kernel : (!transform.any_op) -> !transform.any_op
+    %part = transform.pto.distribute %root dim(%dim) threads(%threads) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
+    transform.pto.microkernel %part tile_sizes [%rows, %panel] unroll [%unroll] vector_loop(%loop) vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.yield
+  }
+}

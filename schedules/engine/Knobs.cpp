@@ -1,0 +1,207 @@
+//===- Knobs.cpp - Options that depend on kernel and target
+//-----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "schedules/engine/Knobs.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "schedules/engine/extension/KernelKind.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace pto::schedules {
+
+KernelFacts factsOf(Operation *kernel) {
+  KernelFacts facts;
+  facts.kind = kernelKind(kernel).str();
+  linalg::LinalgOp root = rootOf(kernel), anchor = anchorOf(kernel);
+  if (!root || !anchor)
+    return facts;
+  if (auto type = dyn_cast<RankedTensorType>(root.getDpsInits()[0].getType()))
+    for (int64_t d : type.getShape())
+      facts.shape.push_back(ShapedType::isDynamic(d) ? -1 : d);
+  facts.elementBits = 8;
+  for (Value v : anchor->getOperands()) {
+    Type t = getElementTypeOrSelf(v.getType());
+    if (t.isIntOrFloat())
+      facts.elementBits =
+          std::max<int64_t>(facts.elementBits, t.getIntOrFloatBitWidth());
+  }
+  SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
+  for (auto [range, type] :
+       llvm::zip_equal(ranges, anchor.getIteratorTypesArray()))
+    if (type == utils::IteratorType::reduction)
+      facts.reduction *= ShapedType::isDynamic(range) ? 256 : range;
+  return facts;
+}
+
+int64_t registersFor(RegisterTile tile) {
+  return tile.rows * tile.vectors + tile.vectors + 1;
+}
+
+double cyclesPerStep(RegisterTile tile, int64_t m, int64_t n, int64_t width) {
+  // One tile of r rows and v vectors. Broadcasts of one row serve v FMAs.
+  auto cycles = [](double r, double v) {
+    double fma = r * v / 2, load = (r + v) / 2, latency = 4;
+    return std::max({fma, load, latency}) + 0.25;
+  };
+  int64_t columns = tile.vectors * width;
+  auto rowTiles = [&](double vectors) {
+    int64_t tail = m % tile.rows;
+    return double(m / tile.rows) * cycles(double(tile.rows), vectors) +
+           (tail ? cycles(double(tail), vectors) : 0.0);
+  };
+  int64_t tail = n % columns;
+  return double(n / columns) * rowTiles(double(tile.vectors)) +
+         (tail ? rowTiles(double(llvm::divideCeil(tail, width))) : 0.0);
+}
+
+RegisterTile bestRegisterTile(int64_t m, int64_t n, int64_t width,
+                              int64_t registers) {
+  RegisterTile best;
+  double bestCycles = cyclesPerStep(best, m, n, width);
+  for (int64_t v = 1; v <= 4; ++v)
+    for (int64_t r = 1; r <= 32; ++r) {
+      RegisterTile tile{r, v};
+      if (registersFor(tile) > registers || r > m ||
+          (v > 1 && (v - 1) * width >= n))
+        continue;
+      double cycles = cyclesPerStep(tile, m, n, width);
+      if (cycles < bestCycles * 0.999) {
+        bestCycles = cycles;
+        best = tile;
+      }
+    }
+  return best;
+}
+
+static std::string print(Attribute attr) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  attr.print(os, /*elideType=*/true);
+  return text;
+}
+
+static std::vector<std::string> numbers(llvm::ArrayRef<int64_t> values) {
+  std::vector<std::string> out;
+  for (int64_t v : values)
+    out.push_back(std::to_string(v));
+  return out;
+}
+
+/// The options of a source, the default first.
+static llvm::Expected<Knob> fromSource(llvm::StringRef name,
+                                       llvm::StringRef source,
+                                       const KernelFacts &facts,
+                                       const targets::Target &target,
+                                       unsigned threads) {
+  Knob knob;
+  knob.name = name.str();
+  int64_t width = std::max<int64_t>(1, target.vectorBits / facts.elementBits);
+  size_t rank = facts.shape.size();
+  int64_t n = rank >= 1 ? facts.shape[rank - 1] : 1;
+  int64_t m = rank >= 2 ? facts.shape[rank - 2] : 1;
+  n = n < 0 ? 256 : n;
+  m = m < 0 ? 256 : m;
+  SmallVector<int64_t> values;
+  int64_t chosen = 0;
+  if (source == "vector_bits") {
+    chosen = target.vectorBits;
+    values = {chosen};
+    if (chosen >= 256)
+      values.push_back(chosen / 2);
+  } else if (source == "rows") {
+    chosen = bestRegisterTile(m, n, width, target.vectorRegisters).rows;
+    for (int64_t r = 1; r <= std::min<int64_t>(m, 32); ++r)
+      values.push_back(r);
+  } else if (source == "panel") {
+    chosen =
+        bestRegisterTile(m, n, width, target.vectorRegisters).vectors * width;
+    for (int64_t v = 1; v <= 4 && (v == 1 || (v - 1) * width < n); ++v)
+      values.push_back(v * width);
+  } else if (source == "vectors") {
+    // Whole vectors per step of a kernel without register blocking.
+    for (int64_t v = 1; v <= 8 && (v == 1 || v / 2 * width < n); v *= 2)
+      values.push_back(v * width);
+    chosen = values[std::min<size_t>(values.size() - 1, 2)];
+  } else if (source == "threads") {
+    chosen = threads;
+    for (int64_t t = 1; t <= threads;
+         t = t * 2 > threads && t < threads ? int64_t(threads) : t * 2)
+      values.push_back(t);
+  } else if (source == "parallel_dim") {
+    // The outermost dim that feeds all threads evenly, else the largest.
+    int64_t best = -1;
+    for (size_t d = 0; d < rank; ++d) {
+      int64_t size = facts.shape[d];
+      if (size == 1)
+        continue;
+      values.push_back(int64_t(d));
+      if (best < 0 && size >= 2 * int64_t(threads))
+        best = int64_t(d);
+    }
+    if (values.empty())
+      values.push_back(0);
+    chosen = best < 0 ? values.front() : best;
+  } else {
+    return llvm::createStringError("knob '" + name + "': unknown source '" +
+                                   source + "'");
+  }
+  if (!llvm::is_contained(values, chosen))
+    values.insert(values.begin(), chosen);
+  knob.options = numbers(values);
+  knob.defaultIndex = llvm::find(values, chosen) - values.begin();
+  return knob;
+}
+
+llvm::Expected<Knob> resolveKnob(llvm::StringRef name, Attribute options,
+                                 const KernelFacts &facts,
+                                 const targets::Target &target,
+                                 unsigned threads) {
+  Knob knob;
+  knob.name = name.str();
+  auto array = dyn_cast<ArrayAttr>(options);
+  if (auto dict = dyn_cast<DictionaryAttr>(options)) {
+    if (auto source = dict.getAs<StringAttr>("source"))
+      return fromSource(name, source.getValue(), facts, target, threads);
+    array = dict.getAs<ArrayAttr>(target.isa);
+    if (!array)
+      array = dict.getAs<ArrayAttr>("any");
+    if (!array)
+      array = dict.getAs<ArrayAttr>("options");
+    // Bounds, as other tuners write them.
+    auto low = dict.getAs<IntegerAttr>("lower_bound"),
+         high = dict.getAs<IntegerAttr>("upper_bound");
+    if (!array && low && high) {
+      auto divides = dict.getAs<IntegerAttr>("divides");
+      auto multiple = dict.getAs<IntegerAttr>("divisible_by");
+      for (int64_t v = low.getInt(); v <= high.getInt(); ++v) {
+        if (v == 0 || (divides && divides.getInt() % v) ||
+            (multiple && multiple.getInt() && v % multiple.getInt()))
+          continue;
+        knob.options.push_back(std::to_string(v));
+        if (knob.options.size() > 4096)
+          return llvm::createStringError("knob '" + name +
+                                         "': more than 4096 options");
+      }
+      if (knob.options.empty())
+        return llvm::createStringError("knob '" + name +
+                                       "': no value satisfies its bounds");
+      return knob;
+    }
+  }
+  if (!array || array.empty())
+    return llvm::createStringError(
+        "knob '" + name +
+        "': options are neither a list, nor by ISA, nor "
+        "bounds, nor a source: " +
+        print(options));
+  for (Attribute a : array)
+    knob.options.push_back(print(a));
+  return knob;
+}
+
+} // namespace pto::schedules
