@@ -5,7 +5,7 @@
 //
 // lowerToLLVM, in call order:
 //   prepareTensors    what bufferisation does not take: pack, unpack, pad
-//   bufferise         one-shot; results written into their output argument
+//   bufferise         one-shot, in place where the analysis allows it
 //   normaliseResults  functions return nothing: results copied to outputs
 //   wrapEntries       the C calling convention    (CallingConvention.cpp)
 //   parallel loops    scf.forall -> runtime calls (ParallelLoops.cpp)
@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -90,34 +91,24 @@ LogicalResult cleanUp(ModuleOp module) {
   return pm.run(module);
 }
 
-/// Ties result i to output argument i, so that bufferisation works in place.
-void tieResultsToOutputs(func::FuncOp func) {
-  unsigned n = func.getNumResults();
-  if (n == 0 || n > func.getNumArguments())
-    return;
-  auto ret = cast<func::ReturnOp>(func.getBody().back().getTerminator());
-  OpBuilder b(ret);
-  for (unsigned i = 0; i < n; ++i) {
-    Value out = func.getArgument(func.getNumArguments() - n + i);
-    Value value = ret.getOperand(i);
-    if (value == out || value.getType() != out.getType() ||
-        !isa<RankedTensorType>(value.getType()))
-      continue;
-    auto tied = bufferization::MaterializeInDestinationOp::create(
-        b, ret.getLoc(), value.getType(), value, out);
-    ret.setOperand(i, tied.getResult());
-  }
-}
-
 LogicalResult bufferise(ModuleOp module) {
-  for (auto func : module.getOps<func::FuncOp>())
-    if (!func.isExternal())
-      tieResultsToOutputs(func);
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
       bufferization::LayoutMapOption::IdentityLayoutMap);
   options.bufferAlignment = 64;
+  // Copies of strided views become loops: memref.copy would call a library.
+  options.memCpyFn = [](OpBuilder &b, Location loc, Value from, Value to) {
+    auto contiguous = [](Value v) {
+      auto type = dyn_cast<MemRefType>(v.getType());
+      return type && type.getLayout().isIdentity();
+    };
+    if (contiguous(from) && contiguous(to))
+      memref::CopyOp::create(b, loc, from, to);
+    else
+      linalg::CopyOp::create(b, loc, from, to);
+    return success();
+  };
   bufferization::BufferizationState state;
   return bufferization::runOneShotModuleBufferize(module, options, state);
 }
