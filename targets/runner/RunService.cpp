@@ -12,7 +12,8 @@ namespace json = llvm::json;
 
 static json::Object answer(llvm::StringRef outcome,
                            const llvm::Twine &message = "") {
-  return json::Object{{"outcome", outcome},
+  // A json::Value of a StringRef refers to it: copy.
+  return json::Object{{"outcome", outcome.str()},
                       {"message", json::fixUTF8(message.str())}};
 }
 

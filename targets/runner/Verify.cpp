@@ -135,7 +135,11 @@ KernelData::runSet(const LoadedKernel &kernel, const CallSpec &call,
 
   reportPhase(std::string("running the kernel on ") + describe(set.kind));
   uint32_t mode = floatMode();
+  runtime->fault = PTO_FAULT_NONE;
   kernel.kernel(args.data(), sig.dims.data(), runtime);
+  if (runtime->fault != PTO_FAULT_NONE)
+    return problem("the kernel reported fault " +
+                   llvm::Twine(int(runtime->fault)));
   if (floatMode() != mode)
     return problem("the kernel changed the floating-point mode");
   reportPhase("");
@@ -204,7 +208,7 @@ llvm::Expected<CheckResult> KernelData::check(const LoadedKernel &kernel,
 namespace {
 /// The reference runs serially: its numbers must not depend on timing.
 struct SerialRuntime : pto_runtime {
-  SerialRuntime() {
+  SerialRuntime() : pto_runtime() {
     parallel_for = [](pto_runtime *, int64_t n, pto_body body, void *arg) {
       for (int64_t i = 0; i < n; ++i)
         body(arg, i);

@@ -236,6 +236,13 @@ std::optional<Reply> Worker::advance() {
         before = current = State::Idle;
       continue;
     }
+    if (current == State::Busy && message->empty()) {
+      reply.emplace();
+      reply->status = ReplyStatus::Crashed;
+      reply->message = "sent what is no JSON";
+      kill();
+      break;
+    }
     if (current != State::Busy || message->getInteger("id") != sequence)
       continue;
     reply.emplace();
