@@ -202,6 +202,9 @@ private:
       info.name = (StringRef(kind) + llvm::Twine(index)).str();
     bool isUnsigned = attributes && attributes.get("pto.unsigned");
     info.dtype = dtypeOf(tensor.getElementType(), isUnsigned);
+    // Booleans are bytes in memory: i1 has no agreed memory form in MLIR.
+    if (attributes && attributes.get("pto.bool"))
+      info.dtype = PTO_BOOL;
     if (!info.dtype || tensor.getRank() > PTO_MAX_RANK)
       return main.emitError()
              << kind << " '" << info.name << "' has type " << tensor

@@ -90,7 +90,7 @@ static Value convert(OpBuilder &b, Location loc, Value v, int from, int to) {
 static llvm::Error castTo(Node &n, int to) {
   int from = n.in(0).dtype;
   if (!storageType(n.b.getContext(), to))
-    return n.unsupported("a cast to " + dtypeName(to));
+    return n.unsupported("a cast to " + onnxTypeName(to));
   if (from == to) {
     n.set(0, n.in(0));
     return llvm::Error::success();

@@ -95,8 +95,8 @@ static Value genericConv(Node &n, const Window &w, Value input, Value weight,
 llvm::Error buildConv(Node &n) {
   Tensor &x = n.in(0), &weight = n.in(1);
   if (!isFloat(x.dtype) || weight.dtype != x.dtype)
-    return n.invalid("a convolution of " + dtypeName(x.dtype) + " with " +
-                     dtypeName(weight.dtype));
+    return n.invalid("a convolution of " + onnxTypeName(x.dtype) + " with " +
+                     onnxTypeName(weight.dtype));
   if (x.rank() < 3 || weight.rank() != x.rank())
     return n.invalid("input of rank " + Twine(x.rank()) + ", weight of rank " +
                      Twine(weight.rank()));

@@ -405,12 +405,12 @@ llvm::Error buildElementwise(Node &n) {
              : isBool(dtype) ? ScalarOp::Boolean
                              : ScalarOp::Integer;
   if (entry->domain && !(entry->domain & kind))
-    return n.unsupported("data type " + dtypeName(dtype));
+    return n.unsupported("data type " + onnxTypeName(dtype));
   if (n.op() == "Mod" && isFloat(dtype) && !n.intAttr("fmod", 0))
     return n.invalid("Mod of floats needs fmod = 1");
   if (inputs.size() == 2 && n.op() != "Pow" && inputs[1]->dtype != dtype)
-    return n.invalid("operands of types " + dtypeName(dtype) + " and " +
-                     dtypeName(inputs[1]->dtype));
+    return n.invalid("operands of types " + onnxTypeName(dtype) + " and " +
+                     onnxTypeName(inputs[1]->dtype));
   int result = entry->result == ScalarOp::Bool ? int(TensorProto::BOOL) : dtype;
   auto out = elementwise(n, inputs, result,
                          [&](OpBuilder &b, Location loc, ArrayRef<Value> args) {

@@ -36,7 +36,7 @@ static Value resolveIndex(OpBuilder &b, Location loc, Value index, Value size) {
 
 static llvm::Error checkIndices(Node &n, Tensor &indices, OpFoldResult size) {
   if (!isSigned(indices.dtype))
-    return n.invalid("indices of type " + dtypeName(indices.dtype));
+    return n.invalid("indices of type " + onnxTypeName(indices.dtype));
   auto values = knownIntegers(indices);
   auto limit = known(size);
   if (!values || !limit)
@@ -176,7 +176,7 @@ llvm::Error buildGatherND(Node &n) {
   int64_t lead = out.size();
   out.append(in.begin() + batch + tuple, in.end());
   if (!isSigned(indices.dtype))
-    return n.invalid("indices of type " + dtypeName(indices.dtype));
+    return n.invalid("indices of type " + onnxTypeName(indices.dtype));
   // All indices of an element are read in the body.
   Value dataValue = n.value(data), indexValue = n.value(indices);
   SmallVector<Value> limits;

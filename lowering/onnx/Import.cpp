@@ -46,6 +46,17 @@ private:
   void addInitializers();
   void addNode(onnx::NodeProto &node);
   void addResults();
+  /// What the element type alone does not say: ONNX's name, and that i8 holds
+  /// booleans or that integers are unsigned.
+  DictionaryAttr valueAttrs(StringRef name, int dtype) {
+    SmallVector<NamedAttribute> attrs = {
+        b.getNamedAttr("pto.name", b.getStringAttr(name))};
+    if (isBool(dtype))
+      attrs.push_back(b.getNamedAttr("pto.bool", b.getUnitAttr()));
+    if (isUnsigned(dtype))
+      attrs.push_back(b.getNamedAttr("pto.unsigned", b.getUnitAttr()));
+    return b.getDictionaryAttr(attrs);
+  }
   llvm::Error failure(const Twine &message) {
     return llvm::createStringError(model.path + ": " + message);
   }
@@ -109,7 +120,7 @@ llvm::Error Importer::addArguments() {
     Type element = storageType(b.getContext(), dtype);
     if (!element) {
       problems.push_back("input '" + input.name() + "': data type " +
-                         dtypeName(dtype).str() + " is not supported");
+                         onnxTypeName(dtype).str() + " is not supported");
       values[input.name()] = Tensor();
       continue;
     }
@@ -122,9 +133,7 @@ llvm::Error Importer::addArguments() {
     values[input.name()] =
         Tensor::fromValue(dtype, entry->addArgument(type, loc));
     types.push_back(type);
-    attrs.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("pto.name", b.getStringAttr(input.name())),
-         b.getNamedAttr("pto.dtype", b.getStringAttr(dtypeName(dtype)))}));
+    attrs.push_back(valueAttrs(input.name(), dtype));
   }
   main.setFunctionType(b.getFunctionType(types, {}));
   main.setAllArgAttrs(attrs);
@@ -223,10 +232,7 @@ void Importer::addResults() {
               {});
     results.push_back(node.value(tensor));
     types.push_back(results.back().getType());
-    attrs.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("pto.name", b.getStringAttr(output.name())),
-         b.getNamedAttr("pto.dtype",
-                        b.getStringAttr(dtypeName(tensor.dtype)))}));
+    attrs.push_back(valueAttrs(output.name(), tensor.dtype));
   }
   func::ReturnOp::create(b, main.getLoc(), results);
   main.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), types));

@@ -75,7 +75,7 @@ llvm::Error buildLayerNormalization(Node &n) {
   int stash = n.intAttr("stash_type", 1);
   Type compute = storageType(b.getContext(), stash);
   if (!isFloat(dtype) || !compute)
-    return n.unsupported("data type " + dtypeName(dtype));
+    return n.unsupported("data type " + onnxTypeName(dtype));
   // Statistics in stash_type, but never narrower than the input.
   if (compute.getIntOrFloatBitWidth() < x.elementType().getIntOrFloatBitWidth())
     compute = x.elementType(), stash = dtype;

@@ -102,7 +102,7 @@ llvm::Error buildAveragePool(Node &n) {
   Tensor &x = n.in(0);
   OpBuilder &b = n.b;
   if (!isFloat(x.dtype))
-    return n.unsupported("data type " + dtypeName(x.dtype));
+    return n.unsupported("data type " + onnxTypeName(x.dtype));
   Sizes in = sizesOf(n, x);
   auto w = readPool(n, in);
   if (!w)

@@ -91,7 +91,7 @@ static llvm::Error buildReduction(Node &n, StringRef op, ArrayRef<int64_t> axes,
   bool needsFloat =
       op == "ReduceL2" || op == "ReduceLogSum" || op == "ReduceLogSumExp";
   if ((needsFloat && !isFloat(dtype)) || (isBool(dtype) && !isMax && !isMin))
-    return n.unsupported("data type " + dtypeName(dtype));
+    return n.unsupported("data type " + onnxTypeName(dtype));
   // The exponentials are taken relative to the maximum.
   Tensor shiftedBy, shifted = x;
   if (op == "ReduceLogSumExp") {

@@ -49,7 +49,7 @@ Type storageType(MLIRContext *context, int dtype) {
   }
 }
 
-llvm::StringRef dtypeName(int dtype) {
+llvm::StringRef onnxTypeName(int dtype) {
   switch (dtype) {
   case TensorProto::FLOAT:
     return "float";

@@ -28,7 +28,7 @@ namespace pto::lowering {
 mlir::Type storageType(mlir::MLIRContext *context, int dtype);
 
 /// ONNX's lower-case name of a data type: "float", "uint8", "bool", ...
-llvm::StringRef dtypeName(int dtype);
+llvm::StringRef onnxTypeName(int dtype);
 
 /// Bytes of one stored element; 0 when storageType is null.
 unsigned dtypeBytes(int dtype);

@@ -78,7 +78,7 @@ llvm::Error checkTensor(const TensorProto &tensor, StringRef name) {
   int64_t want = given < 0 ? *count * bytes : *count;
   if (have != want)
     return failure(name, "shape " + dimsText(tensor) + " of " +
-                             dtypeName(tensor.data_type()) + " needs " +
+                             onnxTypeName(tensor.data_type()) + " needs " +
                              Twine(want) + (given < 0 ? " bytes" : " values") +
                              ", the model has " + Twine(have));
   return llvm::Error::success();
@@ -123,7 +123,7 @@ llvm::Error loadExternalData(TensorProto &tensor, StringRef folder) {
     return count.takeError();
   unsigned bytes = dtypeBytes(tensor.data_type());
   if (bytes == 0)
-    return failure(name, "data type " + dtypeName(tensor.data_type()) +
+    return failure(name, "data type " + onnxTypeName(tensor.data_type()) +
                              " is not supported");
   uint64_t want = uint64_t(*count) * bytes;
   if (hasLength && length != want)
@@ -197,7 +197,8 @@ llvm::Expected<Tensor> readTensor(MLIRContext *context, TensorProto &tensor,
   int dtype = tensor.data_type();
   Type element = storageType(context, dtype);
   if (!element)
-    return failure(name, "data type " + dtypeName(dtype) + " is not supported");
+    return failure(name,
+                   "data type " + onnxTypeName(dtype) + " is not supported");
   if (auto error = checkTensor(tensor, name))
     return error;
   SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
