@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/graph/Passes.h"
 #include "lowering/pipeline/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "schedules/engine/Engine.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
   pto::lowering::registerAll(registry);
   pto::schedules::registerSchedules(registry);
   pto::lowering::registerPipelinePasses();
+  pto::lowering::registerGraphPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "pto's optimiser driver\n", registry));
 }
