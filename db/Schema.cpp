@@ -354,7 +354,8 @@ Expected<Connection> openReadOnly(StringRef given, int busyMs) {
       uint64_t logSize = 0;
       bool hasLog = !sys::fs::file_size(path + "-wal", logSize) && logSize;
       if (!immutable && !hasLog &&
-          (isKind(e, Kind::ReadOnly) || isKind(e, Kind::Io))) {
+          (isKind(e, Kind::ReadOnly) || isKind(e, Kind::Io) ||
+           isKind(e, Kind::DiskFull))) {
         consumeError(std::move(e));
         continue;
       }

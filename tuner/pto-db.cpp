@@ -44,7 +44,7 @@ const char *const moreHelp =
     "  pto-db pto.db best\n"
     "  pto-db pto.db show 1a2b3c\n"
     "  pto-db pto.db export 1a2b3c -o win.mlir   # also win.kernel.mlir\n"
-    "  pto-opt win.kernel.mlir --pto-apply-schedule=win.mlir\n"
+    "  pto-opt win.kernel.mlir --pto-apply-schedule=file=win.mlir\n"
     "\nEXIT STATUS: 0 done; 1 the answer is no (check found something, there "
     "is no\nrecord to export); 2 bad usage or file; 3 the environment failed "
     "(disk,\npermission, lock).\n";
@@ -222,7 +222,7 @@ int Session::exportRecord(const db::Kernel &kernel, const db::Record &record) {
     return code;
   outs() << "wrote " << schedulePath << " and " << kernelPath << "; run:\n"
          << "  pto-opt " << kernelPath
-         << " --pto-apply-schedule=" << schedulePath << '\n';
+         << " --pto-apply-schedule=file=" << schedulePath << '\n';
   return Done;
 }
 
