@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace pto::lowering {
 
-int32_t dtypeOf(Type element, bool isUnsigned) {
+int32_t abiType(Type element, bool isUnsigned) {
   if (element.isF32())
     return PTO_F32;
   if (element.isF64())
@@ -40,7 +40,7 @@ int32_t dtypeOf(Type element, bool isUnsigned) {
   return 0;
 }
 
-StringRef dtypeName(int32_t dtype) {
+StringRef abiTypeName(int32_t dtype) {
   switch (dtype) {
   case PTO_F32:
     return "f32";

@@ -14,10 +14,10 @@ namespace pto::lowering {
 
 /// pto_abi.h's number for an element type; 0 if it has none. Signless integers
 /// count as signed unless `isUnsigned`.
-int32_t dtypeOf(mlir::Type element, bool isUnsigned = false);
+int32_t abiType(mlir::Type element, bool isUnsigned = false);
 
 /// "f32", "u8", ... for people.
-llvm::StringRef dtypeName(int32_t dtype);
+llvm::StringRef abiTypeName(int32_t dtype);
 
 } // namespace pto::lowering
 

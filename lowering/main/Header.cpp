@@ -24,7 +24,7 @@ void listValues(llvm::raw_ostream &out, const char *kind,
                 const std::vector<ValueInfo> &values) {
   for (size_t i = 0; i < values.size(); ++i) {
     out << " *   " << kind << " " << i << "  '" << commentText(values[i].name)
-        << "'  " << dtypeName(values[i].dtype) << " [";
+        << "'  " << abiTypeName(values[i].dtype) << " [";
     for (size_t d = 0; d < values[i].shape.size(); ++d) {
       out << (d ? ", " : "");
       if (values[i].shape[d] < 0)

@@ -201,7 +201,7 @@ private:
     else
       info.name = (StringRef(kind) + llvm::Twine(index)).str();
     bool isUnsigned = attributes && attributes.get("pto.unsigned");
-    info.dtype = dtypeOf(tensor.getElementType(), isUnsigned);
+    info.dtype = abiType(tensor.getElementType(), isUnsigned);
     // Booleans are bytes in memory: i1 has no agreed memory form in MLIR.
     if (attributes && attributes.get("pto.bool"))
       info.dtype = PTO_BOOL;

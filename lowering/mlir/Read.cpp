@@ -242,8 +242,6 @@ llvm::Error Reader::fixInputs() {
   }
   if (!changed)
     return llvm::Error::success();
-  main.setFunctionType(b.getFunctionType(
-      main.getBody().front().getArgumentTypes(), main.getResultTypes()));
   // Canonicalization carries the sizes through the body.
   PassManager pm(&context);
   pm.addPass(createCanonicalizerPass());

@@ -34,10 +34,6 @@ Value scalarConstant(OpBuilder &b, Location loc, Type type, double value) {
 OpFoldResult toIndex(OpBuilder &b, Location loc, OpFoldResult element) {
   if (auto attr = dyn_cast<Attribute>(element))
     return b.getIndexAttr(cast<IntegerAttr>(attr).getValue().getSExtValue());
-  // A size that went through an integer tensor is the same SSA value again.
-  if (auto back = cast<Value>(element).getDefiningOp<arith::IndexCastOp>())
-    if (back.getIn().getType().isIndex())
-      return back.getIn();
   return getAsOpFoldResult(b.createOrFold<arith::IndexCastOp>(
       loc, b.getIndexType(), cast<Value>(element)));
 }

@@ -11,9 +11,11 @@
 #include "lld/Common/Driver.h"
 #include "targets/cpu/DataObject.h"
 #include "targets/cpu/Runtime.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,13 +43,24 @@ public:
   }
 
   llvm::Error add(llvm::StringRef bytes, std::string &path) {
+    return add(
+        [&](llvm::raw_ostream &out) {
+          out << bytes;
+          return llvm::Error::success();
+        },
+        path);
+  }
+
+  llvm::Error add(llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write,
+                  std::string &path) {
     int fd = memfd_create("pto", MFD_CLOEXEC);
     if (fd < 0)
       return error("cannot create a memory file: " +
                    llvm::sys::StrError(errno));
     fds.push_back(fd);
     llvm::raw_fd_ostream out(fd, /*shouldClose=*/false);
-    out << bytes;
+    if (llvm::Error failed = write(out))
+      return failed;
     out.flush();
     if (out.has_error()) {
       std::string message = out.error().message();
@@ -176,18 +189,10 @@ std::string versionScript(llvm::ArrayRef<std::string> exports) {
   return text + "  local: *;\n};\n";
 }
 
-} // namespace
-
-llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
-                       const Target &target, const LinkOptions &options) {
-  if (emulation(target).empty())
-    return error("cannot link for triple " + target.triple);
-  // lld keeps its state in globals.
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
-
-  MemoryFiles files;
-  std::vector<std::string> inputs;
+/// Puts everything that is linked into memory files.
+llvm::Error addInputs(llvm::ArrayRef<LinkObject> objects, const Target &target,
+                      const LinkOptions &options, MemoryFiles &files,
+                      std::vector<std::string> &inputs) {
   auto add = [&](llvm::StringRef bytes) {
     inputs.emplace_back();
     return files.add(bytes, inputs.back());
@@ -199,6 +204,69 @@ llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
     for (const RuntimeObject &object : runtimeObjects(target))
       if (llvm::Error failed = add(object.bytes))
         return failed;
+  if (!options.data)
+    return llvm::Error::success();
+  inputs.emplace_back();
+  return files.add(
+      [&](llvm::raw_ostream &out) {
+        return writeDataObject(out, *options.data, target);
+      },
+      inputs.back());
+}
+
+/// lld maps its output file: on a full disk that is a SIGBUS, so ask first.
+llvm::Error checkSpace(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
+                       const LinkOptions &options) {
+  uint64_t needed = 1 << 20;
+  for (const LinkObject &object : objects)
+    needed += object.bytes.size();
+  if (options.data)
+    needed += options.data->size;
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  auto space = llvm::sys::fs::disk_space(folder.empty() ? "." : folder);
+  if (space && space->available < needed)
+    return error(llvm::formatv("the disk is full: {0:f1} MB needed, {1:f1} MB "
+                               "free",
+                               needed / 1e6, space->available / 1e6));
+  return llvm::Error::success();
+}
+
+// lld keeps its state in globals.
+std::mutex lldMutex;
+
+} // namespace
+
+llvm::Error linkRelocatable(llvm::ArrayRef<LinkObject> objects,
+                            llvm::StringRef path, const Target &target,
+                            const LinkOptions &options) {
+  if (emulation(target).empty())
+    return error("cannot link for triple " + target.triple);
+  if (llvm::Error failed = checkSpace(objects, path, options))
+    return failed;
+  std::lock_guard<std::mutex> lock(lldMutex);
+  MemoryFiles files;
+  std::vector<std::string> inputs;
+  if (llvm::Error failed = addInputs(objects, target, options, files, inputs))
+    return failed;
+  std::vector<std::string> args = {
+      "ld.lld", "-m",      emulation(target).str(), "-r", "--threads=1",
+      "-o",     path.str()};
+  args.insert(args.end(), inputs.begin(), inputs.end());
+  return runLld(args);
+}
+
+llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
+                       const Target &target, const LinkOptions &options) {
+  if (emulation(target).empty())
+    return error("cannot link for triple " + target.triple);
+  if (llvm::Error failed = checkSpace(objects, path, options))
+    return failed;
+  std::lock_guard<std::mutex> lock(lldMutex);
+
+  MemoryFiles files;
+  std::vector<std::string> inputs;
+  if (llvm::Error failed = addInputs(objects, target, options, files, inputs))
+    return failed;
   if (llvm::Error failed = addStandIns(target, files, inputs))
     return failed;
   std::string script;

@@ -20,6 +20,8 @@
 
 namespace pto::targets {
 
+struct DataSection;
+
 /// An object in memory. The name appears in messages only.
 struct LinkObject {
   std::string name;
@@ -33,6 +35,8 @@ struct LinkOptions {
   std::string soname;
   /// Links the artifact runtime (targets/cpu/runtime) in.
   bool runtime = false;
+  /// Bytes to carry (DataObject.h); null: none.
+  const DataSection *data = nullptr;
 };
 
 /// Links `objects` into the shared library `path`. Undefined symbols that are
@@ -40,6 +44,12 @@ struct LinkOptions {
 /// several threads (one link at a time); leaves no file behind on failure.
 llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
                        const Target &target, const LinkOptions &options);
+
+/// The same parts as one relocatable object, for a static link into a program;
+/// `exports` does not apply.
+llvm::Error linkRelocatable(llvm::ArrayRef<LinkObject> objects,
+                            llvm::StringRef path, const Target &target,
+                            const LinkOptions &options);
 
 } // namespace pto::targets
 

@@ -1,0 +1,435 @@
+//===- pto-run.cpp - Run, check and time a compiled model -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "targets/Host.h"
+#include "tuner/Artifact.h"
+#include "tuner/Compare.h"
+#include "tuner/Shapes.h"
+#include "tuner/ToolError.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+using namespace llvm;
+using namespace pto;
+using namespace pto::tuner;
+
+namespace {
+
+const char *const overview =
+    "Runs a model that pto-compile made: checks its numbers, times it, or says "
+    "what it is.\n";
+
+const char *const moreHelp =
+    "\nEXAMPLES:\n"
+    "  pto-run model.so                              # inputs and outputs\n"
+    "  pto-run model.so --check test_data_set_0      # are the numbers right?\n"
+    "  pto-run model.so --bench=3                    # time it for 3 seconds\n"
+    "  pto-run model.so --profile --threads=1        # where does the time "
+    "go?\n"
+    "\n--check DIR holds input_J.pb and output_J.pb as in ONNX's own tests. A "
+    "float\noutput is right if its largest |error| is at most 1e-4 of the "
+    "largest |reference|\n(--rel), or elementwise with --rtol and --atol or a "
+    "tol.json in DIR or its parent.\nNaN equals NaN; integers are exact.\n"
+    "\nEXIT STATUS: 0 done; 1 the numbers disagree; 2 bad usage or input; 3 "
+    "the\nenvironment failed (memory, CPU without the needed features).\n";
+
+/// Made in main, after libLLVM's own options are out of the way.
+struct Options {
+  cl::OptionCategory category{"pto-run options"};
+  cl::opt<std::string> model{cl::Positional, cl::Required, cl::desc("MODEL.so"),
+                             cl::cat(category)};
+  cl::opt<std::string> check{"check", cl::value_desc("DIR"), cl::cat(category),
+                             cl::desc("Compare outputs with a test_data_set")};
+  cl::opt<double> rel{"rel", cl::init(1e-4), cl::cat(category),
+                      cl::desc("Largest |error| over largest |reference| "
+                               "(default: 1e-4)")};
+  cl::opt<double> rtol{"rtol", cl::init(0), cl::cat(category),
+                       cl::desc("Elementwise: relative part")};
+  cl::opt<double> atol{"atol", cl::init(0), cl::cat(category),
+                       cl::desc("Elementwise: absolute part")};
+  cl::opt<double> bench{"bench", cl::value_desc("SECONDS"), cl::cat(category),
+                        cl::desc("Time runs for that long")};
+  cl::opt<bool> profile{"profile", cl::cat(category),
+                        cl::desc("Time per kernel")};
+  cl::opt<std::string> data{
+      "data", cl::value_desc("DIR"), cl::cat(category),
+      cl::desc("Inputs from a test_data_set (default: seeded)")};
+  cl::list<std::string> shapes{
+      "shape", cl::value_desc("NAME=AxB"), cl::cat(category),
+      cl::desc("Sizes of an input with dynamic dims, for seeded inputs")};
+  cl::opt<unsigned> threads{
+      "threads", cl::value_desc("N"), cl::cat(category),
+      cl::desc("Threads (default: physical cores, at most what the model was "
+               "compiled for)")};
+  cl::opt<std::string> weights{
+      "weights", cl::value_desc("FILE"), cl::cat(category),
+      cl::desc("MODEL.weights, if it is not beside the library")};
+  cl::opt<uint64_t> seed{"seed", cl::init(0), cl::value_desc("N"),
+                         cl::cat(category), cl::desc("For seeded inputs")};
+  cl::opt<std::string> json{"json", cl::value_desc("FILE"), cl::cat(category),
+                            cl::desc("Results as JSON ('-': stdout)")};
+  cl::extrahelp more{moreHelp};
+};
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") +
+            (size < 0 ? std::string("?") : std::to_string(size));
+  return text.empty() ? "scalar" : text;
+}
+
+class Session {
+public:
+  Session(const Options &options, const Artifact &artifact)
+      : options(options), artifact(artifact),
+        signature(artifact.model().signature) {}
+
+  Expected<int> run() {
+    pto_options create = {};
+    create.threads = options.threads ? static_cast<int>(options.threads)
+                                     : targets::detectHost().cores;
+    if (!options.weights.empty())
+      create.weights_path = options.weights.c_str();
+    auto made = Instance::create(artifact, create);
+    if (!made)
+      return made.takeError();
+    instance = std::move(*made);
+    report["model"] = signature.model;
+    report["threads"] = instance->threads();
+    int code = Done;
+    bool any = false;
+    if (!options.check.empty()) {
+      auto checked = check();
+      if (!checked)
+        return checked.takeError();
+      code = *checked ? Done : AnswerIsNo;
+      any = true;
+    }
+    if (options.bench.getNumOccurrences() || options.profile) {
+      if (Error error = readInputs())
+        return std::move(error);
+      any = true;
+    }
+    if (options.bench.getNumOccurrences())
+      if (Error error = bench())
+        return std::move(error);
+    if (options.profile)
+      if (Error error = profile())
+        return std::move(error);
+    if (!any)
+      describe();
+    if (!options.json.empty())
+      if (Error error = writeTextFile(
+              options.json,
+              formatv("{0:2}\n", json::Value(std::move(report))).str()))
+        return std::move(error);
+    return code;
+  }
+
+private:
+  raw_ostream &text() { return options.json == "-" ? errs() : outs(); }
+
+  void describe() {
+    const pto_model &model = artifact.model();
+    text() << signature.model << ": compiled for " << model.target << ", up to "
+           << model.threads << " threads, " << model.step_count
+           << " kernel calls, "
+           << formatv("{0:f1} MB of weights\n", model.weights_size / 1e6);
+    auto list = [&](const char *kind, const pto_value_info *values, size_t n) {
+      json::Array array;
+      for (size_t i = 0; i < n; ++i) {
+        std::string shape = shapeText(std::vector<int64_t>(
+            values[i].shape, values[i].shape + values[i].rank));
+        text() << "  " << kind << ' ' << i << "  " << values[i].name
+               << "  dtype " << values[i].dtype << "  " << shape << '\n';
+        array.push_back(json::Object{{"name", values[i].name},
+                                     {"dtype", values[i].dtype},
+                                     {"shape", shape}});
+      }
+      report[std::string(kind) + "s"] = std::move(array);
+    };
+    list("input", signature.inputs, signature.input_count);
+    list("output", signature.outputs, signature.output_count);
+  }
+
+  //===--- Inputs ---------------------------------------------------------===//
+
+  Expected<std::vector<HostTensor>> folderInputs(StringRef folder) {
+    if (!sys::fs::is_directory(folder))
+      return toolError(BadInput, folder + ": no such folder");
+    auto tensors = readTensorFolder(folder, "input");
+    if (!tensors)
+      return tensors.takeError();
+    if (tensors->size() != signature.input_count)
+      return toolError(BadInput, folder + ": has " + Twine(tensors->size()) +
+                                     " input_J.pb files; the model has " +
+                                     Twine(signature.input_count) + " inputs");
+    return tensors;
+  }
+
+  Error readInputs() {
+    StringRef folder = !options.data.empty() ? options.data : options.check;
+    auto tensors = folder.empty() ? seeded() : folderInputs(folder);
+    if (!tensors)
+      return tensors.takeError();
+    inputs = std::move(*tensors);
+    std::string shapes;
+    for (const HostTensor &input : inputs)
+      shapes += (shapes.empty() ? "" : ",") + input.name + "=" +
+                shapeText(input.shape);
+    report["shape"] = shapes;
+    return instance->bind(inputs);
+  }
+
+  Expected<std::vector<HostTensor>> seeded() {
+    auto sets = parseShapes({options.shapes.begin(), options.shapes.end()});
+    if (!sets)
+      return sets.takeError();
+    if (sets->size() > 1)
+      return toolError(BadInput, "--shape: one set of shapes at a time");
+    if (!sets->empty())
+      for (const auto &entry : sets->front())
+        if (!std::any_of(signature.inputs,
+                         signature.inputs + signature.input_count,
+                         [&](const pto_value_info &info) {
+                           return entry.first() == info.name;
+                         }))
+          return toolError(BadInput, "--shape: the model has no input '" +
+                                         entry.first() + "'");
+    std::map<std::string, std::vector<int64_t>> shapes;
+    if (!sets->empty())
+      for (const auto &entry : sets->front())
+        shapes[entry.first().str()] = {entry.second.begin(),
+                                       entry.second.end()};
+    return seededInputs(signature, options.seed, [&](StringRef name) {
+      auto found = shapes.find(name.str());
+      return found == shapes.end() ? nullptr : &found->second;
+    });
+  }
+
+  //===--- --check --------------------------------------------------------===//
+
+  Expected<Tolerance> tolerance() {
+    Tolerance given;
+    given.rel = options.rel;
+    if (options.rtol.getNumOccurrences() || options.atol.getNumOccurrences()) {
+      given.elementwise = true;
+      given.rtol = options.rtol;
+      given.atol = options.atol;
+      return given;
+    }
+    if (options.rel.getNumOccurrences())
+      return given;
+    auto file = readToleranceFile(options.check);
+    if (!file)
+      return file.takeError();
+    return *file ? **file : given;
+  }
+
+  Expected<bool> check() {
+    auto tensors = folderInputs(options.check);
+    if (!tensors)
+      return tensors.takeError();
+    auto references = readTensorFolder(options.check, "output");
+    if (!references)
+      return references.takeError();
+    if (references->size() != signature.output_count)
+      return toolError(BadInput,
+                       options.check + ": has " + Twine(references->size()) +
+                           " output_J.pb files; the model has " +
+                           Twine(signature.output_count) + " outputs");
+    auto limit = tolerance();
+    if (!limit)
+      return limit.takeError();
+    if (Error error = instance->bind(*tensors))
+      return std::move(error);
+    if (Error error = instance->run())
+      return std::move(error);
+    bool all = true;
+    json::Array results;
+    std::vector<HostTensor> outputs = instance->outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Comparison result = compare(outputs[i], (*references)[i], *limit);
+      all &= result.equal;
+      text() << formatv("{0}  {1}  {2}  max |error| {3:e3}, of max |reference| "
+                        "{4:e3}{5}{6}\n",
+                        result.equal ? "ok  " : "FAIL", outputs[i].name,
+                        shapeText(outputs[i].shape), result.maxAbs,
+                        result.maxRel, result.message.empty() ? "" : "; ",
+                        result.message);
+      results.push_back(json::Object{{"name", outputs[i].name},
+                                     {"ok", result.equal},
+                                     {"max_abs", result.maxAbs},
+                                     {"max_rel", result.maxRel},
+                                     {"message", result.message}});
+    }
+    report["check"] = std::move(results);
+    return all;
+  }
+
+  //===--- --bench, --profile ---------------------------------------------===//
+
+  using Clock = std::chrono::steady_clock;
+
+  static double milliseconds(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double, std::milli>(to - from).count();
+  }
+
+  Error bench() {
+    // The first runs touch memory, start threads and fill caches.
+    for (int i = 0; i < 2; ++i)
+      if (Error error = instance->run())
+        return error;
+    std::vector<double> times;
+    Clock::time_point start = Clock::now();
+    do {
+      Clock::time_point before = Clock::now();
+      if (Error error = instance->run())
+        return error;
+      times.push_back(milliseconds(before, Clock::now()));
+    } while (milliseconds(start, Clock::now()) < options.bench * 1e3);
+    std::sort(times.begin(), times.end());
+    double median = times[times.size() / 2];
+    text() << formatv("min {0:f4} ms, median {1:f4} ms, {2} runs, {3} threads, "
+                      "{4:f1} MB arena (measured)\n",
+                      times.front(), median, times.size(), instance->threads(),
+                      instance->arenaBytes() / 1e6);
+    report["min_ms"] = times.front();
+    report["median_ms"] = median;
+    report["p95_ms"] = times[times.size() * 95 / 100];
+    report["runs"] = static_cast<int64_t>(times.size());
+    report["evidence"] = "measured";
+    return Error::success();
+  }
+
+  struct KernelTime {
+    std::string name;
+    size_t calls = 0;
+    double ms = 0, flops = 0, bytes = 0;
+    bool flopsKnown = true, bytesKnown = true;
+  };
+
+  Error profile() {
+    const pto_model &model = artifact.model();
+    std::vector<uint64_t> ns(model.step_count);
+    if (Error error = instance->run())
+      return error;
+    instance->profile(ns.data());
+    size_t runs = 0;
+    double seconds = options.bench.getNumOccurrences() ? options.bench : 1.0;
+    Clock::time_point start = Clock::now();
+    double whole = 0;
+    do {
+      if (Error error = instance->run())
+        return error;
+      ++runs;
+      whole = milliseconds(start, Clock::now());
+    } while (whole < seconds * 1e3);
+    instance->profile(nullptr);
+    printProfile(ns, runs, whole / runs);
+    return Error::success();
+  }
+
+  std::vector<KernelTime> byKernel(const std::vector<uint64_t> &ns,
+                                   size_t runs) {
+    const pto_model &model = artifact.model();
+    std::map<std::string, KernelTime> kernels;
+    for (size_t i = 0; i < ns.size(); ++i) {
+      const pto_step &step = model.steps[i];
+      KernelTime &kernel = kernels[step.name];
+      kernel.name = step.name;
+      ++kernel.calls;
+      kernel.ms += ns[i] * 1e-6 / runs;
+      kernel.flops += step.flops;
+      kernel.bytes += step.bytes;
+      kernel.flopsKnown &= step.flops > 0;
+      kernel.bytesKnown &= step.bytes > 0;
+    }
+    std::vector<KernelTime> sorted;
+    for (auto &entry : kernels)
+      sorted.push_back(std::move(entry.second));
+    std::sort(sorted.begin(), sorted.end(),
+              [](const KernelTime &a, const KernelTime &b) {
+                return a.ms != b.ms ? a.ms > b.ms : a.name < b.name;
+              });
+    return sorted;
+  }
+
+  void printProfile(const std::vector<uint64_t> &ns, size_t runs,
+                    double wholeMs) {
+    std::vector<KernelTime> kernels = byKernel(ns, runs);
+    double sum = 0;
+    for (const KernelTime &kernel : kernels)
+      sum += kernel.ms;
+    text() << "      ms  share  calls  GFLOP/s    GB/s  kernel (measured)\n";
+    json::Array array;
+    for (const KernelTime &kernel : kernels) {
+      json::Object entry{{"name", kernel.name},
+                         {"calls", static_cast<int64_t>(kernel.calls)},
+                         {"ms", kernel.ms},
+                         {"share", sum > 0 ? kernel.ms / sum : 0.0}};
+      std::string rate = "-", bandwidth = "-";
+      if (kernel.flopsKnown) {
+        double gflops = kernel.flops / kernel.ms * 1e-6;
+        rate = formatv("{0:f1}", gflops).str();
+        entry["gflops"] = gflops;
+      }
+      if (kernel.bytesKnown) {
+        double rateGb = kernel.bytes / kernel.ms * 1e-6;
+        bandwidth = formatv("{0:f1}", rateGb).str();
+        entry["gb_per_s"] = rateGb;
+      }
+      text() << formatv("{0,8:f4}  {1,4:f1}%  {2,5}  {3,7}  {4,6}  {5}\n",
+                        kernel.ms, sum > 0 ? kernel.ms / sum * 100 : 0.0,
+                        kernel.calls, rate, bandwidth, kernel.name);
+      array.push_back(std::move(entry));
+    }
+    text() << formatv("{0,8:f4}  kernels; {1:f4} ms a run, {2} runs, {3} "
+                      "threads\n",
+                      sum, wholeMs, runs, instance->threads());
+    report["profile"] = std::move(array);
+    report["kernels_ms"] = sum;
+    report["run_ms"] = wholeMs;
+    report["evidence"] = "measured";
+  }
+
+  const Options &options;
+  const Artifact &artifact;
+  const pto_signature &signature;
+  std::unique_ptr<Instance> instance;
+  std::vector<HostTensor> inputs;
+  json::Object report;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ResetCommandLineParser();
+  Options options;
+  cl::SetVersionPrinter([](raw_ostream &os) {
+    os << "pto " PTO_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+  });
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &errs()))
+    return BadInput;
+  auto artifact = Artifact::open(options.model);
+  if (!artifact)
+    return reportError("pto-run", artifact.takeError());
+  auto code = Session(options, **artifact).run();
+  if (!code)
+    return reportError("pto-run", code.takeError());
+  return *code;
+}
