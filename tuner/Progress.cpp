@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tuner/Progress.h"
 #include "search/Budget.h"
+#include "tuner/TextTable.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
@@ -13,23 +14,6 @@
 
 using namespace pto;
 using namespace pto::tuner;
-
-std::string pto::tuner::formatTime(double ns) {
-  const char *unit = "ns";
-  for (const char *next : {"us", "ms", "s"}) {
-    if (ns < 999.5)
-      break;
-    ns /= 1000;
-    unit = next;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text,
-                ns < 9.995   ? "%.2f %s"
-                : ns < 99.95 ? "%.1f %s"
-                             : "%.0f %s",
-                ns, unit);
-  return text;
-}
 
 namespace {
 class ConsoleProgress : public Progress {

@@ -29,9 +29,6 @@ public:
 
 std::unique_ptr<Progress> makeConsoleProgress();
 
-/// "1.234 ms", "56.7 us": three digits.
-std::string formatTime(double ns);
-
 } // namespace pto::tuner
 
 #endif // PTO_TUNER_PROGRESS_H

@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tuner/Tune.h"
+#include "tuner/TextTable.h"
 #include <algorithm>
 #include <chrono>
 

@@ -7,6 +7,9 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <cerrno>
+#include <csignal>
+#include <unistd.h>
 
 using namespace pto;
 using namespace pto::tuner;
@@ -14,8 +17,14 @@ using namespace pto::targets;
 namespace json = llvm::json;
 using db::Outcome;
 
+/// Copies beyond these sizes cost set-up time and change nothing: no cache is
+/// shared by so little.
+static constexpr int64_t kMinCold = 4 << 20, kMaxColdWeights = 96 << 20,
+                         kMaxColdData = 32 << 20;
 /// Compilers keep some memory per candidate.
 static constexpr unsigned kCompilationsPerLife = 400;
+
+static constexpr const char *kFolderPrefix = "pto-tune-";
 
 static WorkerCommand command(const std::string &tools, const char *program,
                              int64_t memory, unsigned requests) {
@@ -38,11 +47,30 @@ WorkerEvaluator::WorkerEvaluator(EvaluatorOptions o)
       runners(command(options.tools, "pto-runner", options.runMemory, 0), 1,
               options.stop) {}
 
+/// Killed runs cannot remove their folders: the next run does.
+static void removeStaleFolders() {
+  llvm::SmallString<128> temp;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, temp);
+  std::error_code ec;
+  for (llvm::sys::fs::directory_iterator it(temp, ec), end; it != end && !ec;
+       it.increment(ec)) {
+    llvm::StringRef name = llvm::sys::path::filename(it->path());
+    pid_t pid = 0;
+    if (!name.consume_front(kFolderPrefix) || name.consumeInteger(10, pid) ||
+        pid <= 0)
+      continue;
+    // ESRCH alone: another user's process is alive, too.
+    if (::kill(pid, 0) && errno == ESRCH)
+      llvm::sys::fs::remove_directories(it->path());
+  }
+}
+
 llvm::Expected<std::unique_ptr<WorkerEvaluator>>
 WorkerEvaluator::create(EvaluatorOptions options) {
+  removeStaleFolders();
   llvm::SmallString<128> folder;
-  if (std::error_code ec =
-          llvm::sys::fs::createUniqueDirectory("pto-tune", folder))
+  if (std::error_code ec = llvm::sys::fs::createUniqueDirectory(
+          kFolderPrefix + llvm::Twine(::getpid()), folder))
     return llvm::createStringError(ec, "cannot make a temporary folder: %s",
                                    ec.message().c_str());
   std::unique_ptr<WorkerEvaluator> e(new WorkerEvaluator(std::move(options)));
@@ -56,6 +84,12 @@ WorkerEvaluator::~WorkerEvaluator() {
   compilers.killAll();
   runners.killAll();
   llvm::sys::fs::remove_directories(temporary);
+}
+
+void WorkerEvaluator::setModelSizes(int64_t weightBytes, int64_t dataBytes) {
+  options.timing.coldWeightBytes =
+      std::clamp(weightBytes, kMinCold, kMaxColdWeights);
+  options.timing.coldDataBytes = std::clamp(dataBytes, kMinCold, kMaxColdData);
 }
 
 /// What a reply means for a trial. An error: the run cannot go on.
@@ -315,4 +349,32 @@ WorkerEvaluator::readSchedules(const KernelSource &kernel,
     return outcome.takeError();
   std::tie(result.outcome, result.message) = *outcome;
   return result;
+}
+
+llvm::Expected<std::vector<MeasureResult>>
+WorkerEvaluator::compareModels(llvm::ArrayRef<std::string> artifacts,
+                               double seconds) {
+  TimingScope alone(lock, TimingLock::Mode::Measure, options.stop);
+  Job job;
+  job.request = json::Object{{"op", "models"},
+                             {"artifacts", json::Array(artifacts)},
+                             {"threads", options.threads},
+                             {"seed", int64_t(options.seed)},
+                             {"seconds", seconds}};
+  job.limit = milliseconds(options.referenceSeconds);
+  Reply reply = runners.run(std::move(job));
+  std::vector<MeasureResult> results(artifacts.size());
+  bool cancelled = false;
+  auto outcome = judge(reply, cancelled);
+  if (!outcome)
+    return outcome.takeError();
+  const json::Array *all = reply.body.getArray("samples_ns");
+  for (auto [i, result] : llvm::enumerate(results)) {
+    std::tie(result.outcome, result.message) = *outcome;
+    result.cancelled = cancelled;
+    result.error = reply.body.getNumber("difference").value_or(0);
+    if (all && i < all->size())
+      result.samplesNs = numbers((*all)[i].getAsArray());
+  }
+  return results;
 }

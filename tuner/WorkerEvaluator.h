@@ -57,6 +57,13 @@ public:
   llvm::Expected<MeasureResult>
   readSchedules(const KernelSource &kernel, llvm::ArrayRef<std::string> files);
 
+  /// Runs artifacts of one model in turns; one result each.
+  llvm::Expected<std::vector<MeasureResult>>
+  compareModels(llvm::ArrayRef<std::string> artifacts, double seconds);
+
+  /// Sizes of the whole model: what timing rotates through is like it.
+  void setModelSizes(int64_t weightBytes, int64_t dataBytes);
+
   /// The folder for objects.
   llvm::StringRef folder() const { return temporary; }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/runner/RunService.h"
 #include "targets/cpu/Peak.h"
+#include "targets/runner/ModelRun.h"
 #include "targets/runner/Serve.h"
 
 using namespace pto::targets;
@@ -62,6 +63,8 @@ json::Object RunService::handle(const json::Object &request) {
     return measure(request);
   if (op == "compare")
     return compare(request);
+  if (op == "models")
+    return models(request);
   if (op == "peak")
     return peak(request);
   return answer("compile-failed", "unknown request '" + op + "'");
@@ -229,6 +232,26 @@ json::Object RunService::compare(const json::Object &request) {
   for (auto &s : samples)
     all.push_back(json::Array(s));
   result["samples_ns"] = std::move(all);
+  return result;
+}
+
+json::Object RunService::models(const json::Object &request) {
+  std::vector<std::string> artifacts;
+  if (const json::Array *list = request.getArray("artifacts"))
+    for (const json::Value &v : *list)
+      artifacts.push_back(v.getAsString().value_or("").str());
+  auto times =
+      compareModels(artifacts, request.getInteger("threads").value_or(1),
+                    request.getNumber("seconds").value_or(1),
+                    uint64_t(request.getInteger("seed").value_or(0)));
+  if (!times)
+    return answer(times.takeError());
+  json::Object result = answer("ok");
+  json::Array all;
+  for (auto &s : times->samplesNs)
+    all.push_back(json::Array(s));
+  result["samples_ns"] = std::move(all);
+  result["difference"] = times->difference;
   return result;
 }
 

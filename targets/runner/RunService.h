@@ -10,6 +10,9 @@
 //              -> samples_ns, error, tolerance
 //   compare    kernel, candidates, cache, threads, timing, rounds
 //              -> samples_ns: one array per candidate, taken in turns
+//   models     artifacts (paths), threads, seconds
+//              -> samples_ns: one array per artifact, taken in turns;
+//              difference
 //   peak       threads -> gflops, gflops_single, gbytes
 //
 // `kernel` is {id, seed, signature}; ids tell kernels apart, and a runner keeps
@@ -33,6 +36,7 @@ private:
   llvm::json::Object reference(const llvm::json::Object &request);
   llvm::json::Object measure(const llvm::json::Object &request);
   llvm::json::Object compare(const llvm::json::Object &request);
+  llvm::json::Object models(const llvm::json::Object &request);
   llvm::json::Object peak(const llvm::json::Object &request);
 
   /// Makes the request's kernel the current one.

@@ -54,6 +54,8 @@ public:
               const targets::Target &target)
       : request(request), target(target),
         context(registry, MLIRContext::Threading::DISABLED) {
+    // Passes that are called as functions do not load what they create.
+    context.loadAllAvailableDialects();
     context.getDiagEngine().registerHandler([&](Diagnostic &d) {
       add(d);
       for (Diagnostic &note : d.getNotes())
