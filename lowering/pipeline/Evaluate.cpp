@@ -9,13 +9,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/pipeline/Jit.h"
 #include "lowering/pipeline/Pipeline.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
 
 using namespace mlir;
 
@@ -132,18 +131,13 @@ evaluateConstants(func::FuncOp constants) {
   if (!object)
     return object.takeError();
 
-  auto jit = llvm::orc::LLJITBuilder().create();
+  auto jit = Jit::load(std::move(*object));
   if (!jit)
     return jit.takeError();
-  if (llvm::Error e =
-          (*jit)->addObjectFile(std::make_unique<llvm::SmallVectorMemoryBuffer>(
-              std::move(*object), /*RequiresNullTerminator=*/false)))
-    return std::move(e);
-  auto symbol = (*jit)->lookup("evaluate");
-  if (!symbol)
-    return symbol.takeError();
-  auto run = symbol->toPtr<void (*)(void *const *, const int64_t *, void *)>();
-  run(pointers.data(), nullptr, nullptr);
+  auto run = jit->lookup("evaluate");
+  if (!run)
+    return run.takeError();
+  (*run)(pointers.data(), nullptr, nullptr);
 
   SmallVector<ElementsAttr> results;
   for (auto [i, type] : llvm::enumerate(constants.getResultTypes())) {

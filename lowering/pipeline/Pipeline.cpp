@@ -7,6 +7,7 @@
 //   prepareTensors    what bufferisation does not take: pack, unpack, pad
 //   bufferise         one-shot, in place where the analysis allows it
 //   normaliseResults  functions return nothing: results copied to outputs
+//   micro-kernels     marked chains become register tiles (MicroKernel.cpp)
 //   wrapEntries       the C calling convention    (CallingConvention.cpp)
 //   parallel loops    scf.forall -> runtime calls (ParallelLoops.cpp)
 //   lowering proper   linalg/vector/scf/memref/math -> LLVM dialect
@@ -14,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/pipeline/Pipeline.h"
+#include "lowering/pipeline/MicroKernel.h"
 #include "lowering/pipeline/Stages.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
@@ -280,6 +282,13 @@ struct LowerToLLVM : public PassWrapper<LowerToLLVM, OperationPass<ModuleOp>> {
 void registerPipelinePasses() { PassRegistration<LowerToLLVM>(); }
 
 LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
+  // Stages outside a pass manager create ops of these dialects.
+  module.getContext()
+      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect,
+                    bufferization::BufferizationDialect, func::FuncDialect,
+                    linalg::LinalgDialect, memref::MemRefDialect,
+                    scf::SCFDialect, tensor::TensorDialect,
+                    vector::VectorDialect>();
   if (failed(prepareTensors(module)) || failed(cleanUp(module)))
     return failure();
   bool tensors = false;
@@ -291,7 +300,7 @@ LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
     return failure();
   if (failed(normaliseResults(module)))
     return failure();
-  if (failed(cleanUp(module)))
+  if (failed(expandMicroKernels(module)) || failed(cleanUp(module)))
     return failure();
   if (failed(eraseSelfCopies(module)) || failed(checkBuffers(module)) ||
       failed(wrapEntries(module)) || failed(lowerParallelLoops(module)) ||

@@ -64,13 +64,32 @@ llvm::Expected<linalg::GenericOp> packOperand(RewriterBase &b,
   b.setInsertionPoint(op);
   Value empty =
       tensor::EmptyOp::create(b, loc, shape, type.getElementType(), dynamic);
-  std::optional<Value> padding;
-  if (size % tile)
-    padding =
+  Value packed;
+  if (size % tile == 0) {
+    // A copy that schedules like any other op: `pto.pack` marks it.
+    SmallVector<AffineExpr> source;
+    unsigned rank = shape.size();
+    for (int64_t i = 0, kept = 1; i < type.getRank(); ++i)
+      source.push_back(i == axis ? b.getAffineDimExpr(0) * tile +
+                                       b.getAffineDimExpr(rank - 1)
+                                 : b.getAffineDimExpr(kept++));
+    auto copy = linalg::GenericOp::create(
+        b, loc, empty.getType(), use->get(), empty,
+        ArrayRef<AffineMap>{AffineMap::get(rank, 0, source, b.getContext()),
+                            b.getMultiDimIdentityMap(rank)},
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+        [](OpBuilder &nested, Location at, ValueRange args) {
+          linalg::YieldOp::create(nested, at, args[0]);
+        });
+    copy->setAttr("pto.pack", b.getUnitAttr());
+    packed = copy.getResult(0);
+  } else {
+    Value zero =
         arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  Value packed = linalg::PackOp::create(
-      b, loc, use->get(), empty, ArrayRef<int64_t>{int64_t(axis)},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(tile)}, padding, perm);
+    packed = linalg::PackOp::create(
+        b, loc, use->get(), empty, ArrayRef<int64_t>{int64_t(axis)},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(tile)}, zero, perm);
+  }
   b.modifyOpInPlace(op, [&] {
     use->set(packed);
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();

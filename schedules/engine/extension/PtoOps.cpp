@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Glue between the transform interpreter (handles, params, failures) and the
-// functions of MicroKernel.h, Packing.h and TileChain.h.
+// functions of lowering/pipeline/MicroKernel.h, Packing.h and TileChain.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "schedules/engine/extension/PtoOps.h"
+#include "lowering/pipeline/MicroKernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +20,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "schedules/engine/extension/KernelKind.h"
-#include "schedules/engine/extension/MicroKernel.h"
 #include "schedules/engine/extension/Packing.h"
 #include "schedules/engine/extension/TileChain.h"
 #include "llvm/Support/MathExtras.h"
@@ -72,7 +72,7 @@ DiagnosedSilenceableFailure mixedIntegers(Operation *op, TransformState &state,
 DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
                                                  TransformResults &results,
                                                  TransformState &state) {
-  pto::schedules::MicroKernelOptions options;
+  pto::lowering::MicroKernelOptions options;
   auto read = [&](ArrayRef<int64_t> statics, ValueRange dynamics,
                   SmallVector<int64_t> &out) {
     return mixedIntegers(getOperation(), state, statics, dynamics, out);
@@ -101,8 +101,7 @@ DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
     if (!linalgOp)
       return emitSilenceableError()
              << "expects linalg ops, got " << target->getName();
-    if (llvm::Error e =
-            pto::schedules::emitMicroKernel(rewriter, linalgOp, options)) {
+    if (llvm::Error e = pto::lowering::markMicroKernel(linalgOp, options)) {
       auto diag = emitSilenceableError() << llvm::toString(std::move(e));
       diag.attachNote(target->getLoc()) << "target op";
       return diag;
@@ -113,7 +112,7 @@ DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
 
 void MicroKernelOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  consumesHandle(getTargetMutable(), effects);
+  onlyReadsHandle(getTargetMutable(), effects);
   onlyReadsHandle(getDynamicSizesMutable(), effects);
   onlyReadsHandle(getDynamicUnrollMutable(), effects);
   onlyReadsHandle(getVectorLoopMutable(), effects);

@@ -24,9 +24,9 @@ class PtoOp<string name, list<Trait> traits = []>
 def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
   let summary = "Turn a linalg op and its fused producers into register tiles";
   let description = [{
-    Replaces `target`, together with the contraction or reduction whose only
-    user it is and that one's accumulator fill, by loops over register tiles in
-    native vectors. `tile_sizes` gives the tile along the last dims of the
+    Marks `target`, together with the contraction or reduction whose only user it
+    is and that one's accumulator fill, to become loops over register tiles in
+    native vectors once the kernel is on buffers. `tile_sizes` gives the tile along the last dims of the
     target's result (0: the whole dim; dims before them: 1); the last dim is
     vectorised. `unroll` says how many iterations of the last reduction loops
     are unrolled (0: all). `vector_loop` places the loop over the last dim among
@@ -39,7 +39,7 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
 
     #### Return modes
 
-    Consumes `target`. A definite failure if a param is no integer. A silenceable
+    Modifies `target`. A definite failure if a param is no integer. A silenceable
     failure, with the IR unchanged, if a precondition does not hold: not one
     result on tensors, a body with ops that are not elementwise, a result map
     that is no permutation, more than 2048 vector operations in a tile.
@@ -65,8 +65,9 @@ def PackOperandOp : PtoOp<"pack_operand"> {
   let description = [{
     Rewrites input `operand` of the linalg.generic `target` to the layout
     [N/tile][rest...][tile], N being the extent of `loop` (default: the loop of
-    the result's last dim); the last panel is padded with zeros. The packing itself is a linalg.pack before the op; on a
-    weight, `transform.pto.split_prepack` moves it to compile time. A `tile` of
+    the result's last dim); the last panel is padded with zeros. The packing itself is a copy before the op, marked
+    `pto.pack` (a linalg.pack if the last panel is ragged); on a weight,
+    `transform.pto.split_prepack` moves it to compile time. A `tile` of
     0 or 1 changes nothing.
 
     #### Return modes
@@ -136,14 +137,15 @@ def MatchKernelOp : PtoOp<"match_kernel"> {
     "conv" (any rank, stride, dilation, group), "depthwise_conv", "pooling",
     "reduction", "elementwise", "transpose". The kind is found from the
     structure of the op, not from its name. With `weights`, the anchor's second
-    input must also come from a weight of the kernel alone.
+    input must also come from a weight of the kernel alone; with `rank`, the
+    anchor's result has that rank.
 
     #### Return modes
 
     Reads only. Silenceable failure on a mismatch.
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$kind,
-      UnitAttr:$weights);
+      UnitAttr:$weights, OptionalAttr<I64Attr>:$rank);
   let results = (outs);
   let assemblyFormat = "$target $kind (`weights` $weights^)? attr-dict `:` type($target)";
 }

@@ -8,19 +8,71 @@
 #include "schedules/engine/extension/TileChain.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <numeric>
 
 using namespace mlir;
 
 namespace pto::schedules {
 
+/// The panel size by which `op` indexes an operand along `loop` (packed
+/// layouts: `loop mod panel`), or 1.
+static int64_t panelOf(linalg::LinalgOp op, unsigned loop) {
+  int64_t panel = 1;
+  for (AffineMap map : op.getIndexingMapsArray())
+    for (AffineExpr e : map.getResults()) {
+      auto mod = dyn_cast<AffineBinaryOpExpr>(e);
+      if (!mod || mod.getKind() != AffineExprKind::Mod ||
+          mod.getLHS() != getAffineDimExpr(loop, op->getContext()))
+        continue;
+      if (auto c = dyn_cast<AffineConstantExpr>(mod.getRHS()))
+        panel = std::lcm(panel, c.getValue());
+    }
+  return panel;
+}
+
+/// A tile must not cut a panel: slices of packed operands start at panels.
+static LogicalResult checkPanels(linalg::LinalgOp root,
+                                 ArrayRef<int64_t> sizes) {
+  auto check = [&](linalg::LinalgOp op, unsigned loop,
+                   int64_t size) -> LogicalResult {
+    int64_t panel = panelOf(op, loop), extent = op.getStaticLoopRanges()[loop];
+    if (size == 0 || size % panel == 0 || size >= extent)
+      return success();
+    return root.emitError("tile_chain: tile size ")
+           << size << " cuts the panels of " << panel
+           << " in which an operand is packed";
+  };
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    if (failed(check(root, loop, size)))
+      return failure();
+    // The producers that are tiled along, through root's plain operands.
+    for (OpOperand *in : root.getDpsInputOperands()) {
+      auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
+      AffineMap read = root.getMatchingIndexingMap(in);
+      if (!producer || !read.isProjectedPermutation())
+        continue;
+      AffineMap written =
+          producer.getMatchingIndexingMap(producer.getDpsInitOperand(0));
+      for (unsigned d = 0; d < read.getNumResults(); ++d)
+        if (read.getDimPosition(d) == loop)
+          if (auto dim = dyn_cast<AffineDimExpr>(written.getResult(d)))
+            if (failed(check(producer, dim.getPosition(), size)))
+              return failure();
+    }
+  }
+  return success();
+}
+
 FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
                                 ArrayRef<int64_t> sizes,
                                 ArrayRef<int64_t> interchange, bool parallel) {
   SmallVector<OpFoldResult> folded;
-  bool any = false;
+  bool any = false, reduces = false;
   for (auto [i, size] : llvm::enumerate(sizes)) {
     folded.push_back(rewriter.getIndexAttr(size));
     any |= size != 0;
+    reduces |= size != 0 && root.getIteratorTypesArray()[i] ==
+                                utils::IteratorType::reduction;
     if (size && parallel &&
         root.getIteratorTypesArray()[i] != utils::IteratorType::parallel)
       return root.emitError("tile_chain: loop ")
@@ -28,6 +80,8 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
   }
   if (!any)
     return TiledChain{root, {}};
+  if (failed(checkPanels(root, sizes)))
+    return failure();
   scf::SCFTileAndFuseOptions options;
   options.tilingOptions.setTileSizes(folded);
   options.tilingOptions.setLoopType(

@@ -3,18 +3,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In call order: analyse (what is fused, which dims are vectorised), loops
+// Chain finds what is fused and checks it, on tensors when marking and again on
+// memrefs when expanding. Emitter, in call order: loops
 // (tile loops with static tails), tile (one register tile: accumulators,
 // reduction loops, epilogue, store), access (one operand of one point).
 //
 //===----------------------------------------------------------------------===//
 
-#include "schedules/engine/extension/MicroKernel.h"
+#include "lowering/pipeline/MicroKernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,7 +23,7 @@
 
 using namespace mlir;
 
-namespace pto::schedules {
+namespace pto::lowering {
 namespace {
 
 llvm::Error refuse(const Twine &reason) {
@@ -47,19 +48,37 @@ struct Chunk {
 /// chunk (if the operand follows the vector dim) and offsets.
 using AccessKey = std::pair<unsigned, SmallVector<int64_t>>;
 
-class Emitter {
-public:
-  Emitter(RewriterBase &b, linalg::LinalgOp root,
-          const MicroKernelOptions &options)
-      : b(b), root(root), options(options), loc(root.getLoc()) {}
+/// Root and what is fused with it, on tensors or on memrefs.
+struct Chain {
+  linalg::LinalgOp root;
+  linalg::LinalgOp anchor; ///< The reduction; root itself, or null.
+  linalg::FillOp fill;     ///< Initialises the anchor, or null.
+  Value intermediate;      ///< What root reads of another op, the anchor.
 
-  llvm::Error analyse();
-  Value run();
-  void eraseChain();
+  unsigned rank = 0; ///< Of root's result.
+  int64_t nativeWidth = 1;
+  SmallVector<unsigned> rootLoop, anchorLoop; ///< Loop of each result dim.
+  SmallVector<unsigned> reductionLoops;       ///< Of the anchor.
+  SmallVector<int64_t> order, unroll;
+  SmallVector<int64_t> size; ///< Of the register tile; -1: dynamic last dim.
+
+  /// Fills in the rest; an error is a precondition that does not hold.
+  llvm::Error analyse(const MicroKernelOptions &options);
+};
+
+class Emitter : private Chain {
+public:
+  Emitter(RewriterBase &b, const Chain &chain)
+      : Chain(chain), b(b), loc(root.getLoc()), dest(root.getDpsInits()[0]) {}
+
+  void run() {
+    at.assign(rank, Index());
+    loops(0);
+  }
 
 private:
-  Value loops(unsigned level, Value dest);
-  Value tile(Value dest);
+  void loops(unsigned level);
+  void tile();
   SmallVector<Value> reduce(linalg::LinalgOp op, unsigned level,
                             SmallVector<Value> accs);
   SmallVector<Value> body(linalg::LinalgOp op, ArrayRef<Value> accs);
@@ -75,39 +94,30 @@ private:
   Value constantIndex(int64_t v) {
     return arith::ConstantIndexOp::create(b, loc, v);
   }
-  Value sizeOf(unsigned dim, Value dest) {
-    return b.createOrFold<tensor::DimOp>(loc, dest, dim);
+  Value sizeOf(unsigned dim) {
+    return b.createOrFold<memref::DimOp>(loc, dest, dim);
   }
   void forEachPoint(llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)>);
   static bool isContiguous(AffineMap map, unsigned loop, const Chunk &chunk,
                            bool alignedTile);
 
   RewriterBase &b;
-  linalg::LinalgOp root, anchor; ///< anchor may be root itself, or null.
-  linalg::FillOp fill;           ///< Initialises the anchor, or null.
-  const MicroKernelOptions &options;
   Location loc;
-  unsigned rank = 0; ///< Of root's result.
-  int64_t nativeWidth = 1;
-  SmallVector<unsigned> rootLoop, anchorLoop; ///< Loop of each result dim.
-  SmallVector<unsigned> reductionLoops;       ///< Of the anchor.
-  SmallVector<int64_t> order;
-  SmallVector<int64_t> unroll;
+  Value dest;
 
   // State while emitting.
-  SmallVector<Index> at;     ///< The tile's position, per result dim.
-  SmallVector<int64_t> size; ///< Its size; -1 for a dynamic last dim.
-  Value dynamicLanes;        ///< Elements in a dynamic last dim.
+  SmallVector<Index> at; ///< The tile's position, per result dim.
+  Value dynamicLanes;    ///< Elements in a dynamic last dim.
   SmallVector<Chunk> chunks;
   SmallVector<Index> reductionAt; ///< Position of each reduction loop.
 };
 
-llvm::Error Emitter::analyse() {
-  if (root->getNumResults() != 1)
-    return refuse("the op has " + Twine(root->getNumResults()) + " results");
-  auto type = dyn_cast<RankedTensorType>(root->getResult(0).getType());
-  if (!type)
-    return refuse("the op is not on tensors");
+llvm::Error Chain::analyse(const MicroKernelOptions &options) {
+  if (root.getNumDpsInits() != 1)
+    return refuse("the op has " + Twine(root.getNumDpsInits()) + " results");
+  auto type = dyn_cast<ShapedType>(root.getDpsInits()[0].getType());
+  if (!type || !type.hasRank())
+    return refuse("the result has no rank");
   rank = type.getRank();
   if (rank == 0)
     return refuse("a rank-0 result has no dim to vectorise");
@@ -117,7 +127,6 @@ llvm::Error Emitter::analyse() {
   for (unsigned d = 0; d < rank; ++d)
     rootLoop.push_back(out.getDimPosition(d));
 
-  anchor = findAnchor(root);
   if (!anchor && root.getNumReductionLoops() == 0) {
     if (root.getNumLoops() != rank)
       return refuse("a parallel loop does not occur in the result");
@@ -136,7 +145,7 @@ llvm::Error Emitter::analyse() {
       // The anchor's dims in terms of root's result dims.
       OpOperand *use = nullptr;
       for (OpOperand *in : root.getDpsInputOperands())
-        if (in->get() == anchor->getResult(0))
+        if (in->get() == intermediate)
           use = in;
       AffineMap read = root.getMatchingIndexingMap(use);
       if (!read.isPermutation())
@@ -152,10 +161,6 @@ llvm::Error Emitter::analyse() {
         reductionLoops.push_back(i);
     if (anchor.getNumLoops() != rank + reductionLoops.size())
       return refuse("a parallel loop of the anchor is not in its result");
-    fill = anchor.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-    if (!fill && anchor != root &&
-        !isa<RankedTensorType>(anchor.getDpsInits()[0].getType()))
-      return refuse("the accumulator's initial value is not a tensor");
   }
 
   unsigned bits = 8;
@@ -221,68 +226,57 @@ llvm::Error Emitter::analyse() {
   return llvm::Error::success();
 }
 
-Value Emitter::run() {
-  at.assign(rank, Index());
-  return loops(0, root.getDpsInits()[0]);
-}
-
 /// The tile loops from `level` of the order on: whole tiles, then the tail.
-Value Emitter::loops(unsigned level, Value dest) {
+void Emitter::loops(unsigned level) {
   if (level == rank)
-    return tile(dest);
+    return tile();
   unsigned dim = order[level];
   int64_t step = size[dim];
-  int64_t extent =
-      cast<RankedTensorType>(root->getResult(0).getType()).getDimSize(dim);
-  auto loop = [&](Value low, Value high, int64_t by, Value init) {
-    auto op = scf::ForOp::create(b, loc, low, high, constantIndex(by), init);
+  int64_t extent = cast<ShapedType>(dest.getType()).getDimSize(dim);
+  auto loop = [&](Value low, Value high, int64_t by) {
+    auto op = scf::ForOp::create(b, loc, low, high, constantIndex(by));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.getBody());
     at[dim] = {op.getInductionVar(), 0};
-    Value inner = loops(level + 1, op.getRegionIterArg(0));
-    scf::YieldOp::create(b, loc, inner);
-    return op.getResult(0);
+    loops(level + 1);
   };
   if (extent != ShapedType::kDynamic) {
     int64_t whole = extent / step * step;
     if (whole == step) {
       at[dim] = {};
-      dest = loops(level + 1, dest);
+      loops(level + 1);
     } else if (whole > 0) {
-      dest = loop(constantIndex(0), constantIndex(whole), step, dest);
+      loop(constantIndex(0), constantIndex(whole), step);
     }
     if (int64_t tail = extent - whole) {
       at[dim] = {Value(), whole};
       size[dim] = tail;
-      dest = loops(level + 1, dest);
+      loops(level + 1);
       size[dim] = step;
     }
-    return dest;
+    return;
   }
   // Dynamic: whole tiles, then single steps, or one masked vector if it is the
   // vectorised dim.
-  Value total = sizeOf(dim, dest);
+  Value total = sizeOf(dim);
   Value tail = arith::RemUIOp::create(b, loc, total, constantIndex(step));
   Value whole = arith::SubIOp::create(b, loc, total, tail);
-  dest = loop(constantIndex(0), whole, step, dest);
+  loop(constantIndex(0), whole, step);
   if (dim + 1 == rank && nativeWidth > 1) {
     int64_t by = std::min<int64_t>(step, nativeWidth);
     size[dim] = -1;
-    auto op = scf::ForOp::create(b, loc, whole, total, constantIndex(by), dest);
+    auto op = scf::ForOp::create(b, loc, whole, total, constantIndex(by));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.getBody());
     at[dim] = {op.getInductionVar(), 0};
     Value left = arith::SubIOp::create(b, loc, total, op.getInductionVar());
     dynamicLanes = arith::MinUIOp::create(b, loc, left, constantIndex(by));
-    Value inner = loops(level + 1, op.getRegionIterArg(0));
-    scf::YieldOp::create(b, loc, inner);
-    dest = op.getResult(0);
+    loops(level + 1);
   } else {
     size[dim] = 1;
-    dest = loop(whole, total, 1, dest);
+    loop(whole, total, 1);
   }
   size[dim] = step;
-  return dest;
 }
 
 void Emitter::forEachPoint(
@@ -328,7 +322,7 @@ SmallVector<Index> Emitter::pointOf(linalg::LinalgOp op,
 }
 
 /// One register tile.
-Value Emitter::tile(Value dest) {
+void Emitter::tile() {
   chunks.clear();
   int64_t n = size[rank - 1];
   if (n < 0) {
@@ -345,7 +339,7 @@ Value Emitter::tile(Value dest) {
   // Accumulators: the fill's value, or what the destination holds.
   SmallVector<Value> accs;
   if (anchor) {
-    Type element = getElementTypeOrSelf(anchor->getResult(0).getType());
+    Type element = getElementTypeOrSelf(anchor.getDpsInits()[0].getType());
     std::map<AccessKey, Value> cache;
     std::map<int64_t, Value> splats;
     OpOperand *init = anchor.getDpsInitOperand(0);
@@ -359,8 +353,8 @@ Value Emitter::tile(Value dest) {
         accs.push_back(splat);
         return;
       }
-      // Accumulating in place: read the tile from the destination in flight.
-      Value source = anchor == root ? dest : init->get();
+      // Accumulating in place: read what the tile holds.
+      Value source = init->get();
       SmallVector<Index> p = pointOf(anchor, point, chunk);
       AffineMap map = anchor.getMatchingIndexingMap(init);
       SmallVector<Value> indices;
@@ -389,12 +383,10 @@ Value Emitter::tile(Value dest) {
       indices.push_back(
           indexValue(b.getAffineDimExpr(0),
                      at[d].plus(d + 1 == rank ? chunk.offset : point[d])));
-    dest = vector::TransferWriteOp::create(
-               b, loc, results[i++], dest, indices, AffineMapAttr::get(minor),
-               maskFor(chunk), b.getBoolArrayAttr({true}))
-               .getResult();
+    vector::TransferWriteOp::create(b, loc, TypeRange{}, results[i++], dest,
+                                    indices, AffineMapAttr::get(minor),
+                                    maskFor(chunk), b.getBoolArrayAttr({true}));
   });
-  return dest;
 }
 
 /// The reduction loops from `level` on, accumulators carried.
@@ -425,7 +417,7 @@ SmallVector<Value> Emitter::reduce(linalg::LinalgOp op, unsigned level,
       AffineMap map = op.getMatchingIndexingMap(&operand);
       for (auto [d, e] : llvm::enumerate(map.getResults()))
         if (!total && e == b.getAffineDimExpr(loop))
-          total = b.createOrFold<tensor::DimOp>(loc, operand.get(), d);
+          total = b.createOrFold<memref::DimOp>(loc, operand.get(), d);
     }
     by = 1;
   }
@@ -472,7 +464,7 @@ SmallVector<Value> Emitter::epilogue(ArrayRef<Value> accs) {
     SmallVector<Value> args;
     for (OpOperand &operand : root->getOpOperands()) {
       BlockArgument arg = root.getMatchingBlockArgument(&operand);
-      if (anchor && operand.get() == anchor->getResult(0))
+      if (anchor && operand.get() == intermediate)
         args.push_back(accs[i]);
       else if (arg.use_empty())
         args.push_back(Value());
@@ -601,7 +593,7 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
   if (known)
     return known;
 
-  if (!isa<RankedTensorType>(operand.get().getType()))
+  if (!isa<MemRefType>(operand.get().getType()))
     return known = vector::BroadcastOp::create(b, loc, type, operand.get());
   auto indices = [&](ArrayRef<Index> where) {
     SmallVector<Value> values;
@@ -611,7 +603,7 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
   };
   if (!varies) {
     Value scalar =
-        tensor::ExtractOp::create(b, loc, operand.get(), indices(point));
+        memref::LoadOp::create(b, loc, operand.get(), indices(point));
     return known = vector::BroadcastOp::create(b, loc, type, scalar);
   }
   int64_t step = size[rank - 1];
@@ -638,7 +630,7 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
       where[vectorLoop].base =
           base ? arith::AddIOp::create(b, loc, base, lane).getResult() : lane;
       Value scalar =
-          tensor::ExtractOp::create(b, loc, operand.get(), indices(where));
+          memref::LoadOp::create(b, loc, operand.get(), indices(where));
       result = vector::InsertOp::create(b, loc, scalar, result, l);
     }
     return known = result;
@@ -648,46 +640,131 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
     SmallVector<Index> where(point);
     where[vectorLoop] = where[vectorLoop].plus(std::min(l, chunk.lanes - 1));
     lanes.push_back(
-        tensor::ExtractOp::create(b, loc, operand.get(), indices(where)));
+        memref::LoadOp::create(b, loc, operand.get(), indices(where)));
   }
   return known = vector::FromElementsOp::create(b, loc, type, lanes);
 }
 
-void Emitter::eraseChain() {
-  auto eraseDead = [&](Operation *op) {
-    if (op && op->use_empty())
-      b.eraseOp(op);
+/// The chain of a root on tensors, by what it uses.
+Chain findOnTensors(linalg::LinalgOp root) {
+  Chain chain;
+  chain.root = root;
+  auto fusable = [&](Operation *op) {
+    return op && op->getBlock() == root->getBlock() && op->hasOneUse();
   };
-  b.eraseOp(root);
-  if (anchor && anchor != root)
-    eraseDead(anchor);
-  eraseDead(fill);
+  linalg::LinalgOp reducer = root;
+  if (root.getNumReductionLoops() == 0) {
+    reducer = {};
+    for (OpOperand *in : root.getDpsInputOperands()) {
+      auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
+      if (producer && fusable(producer) && producer->getNumResults() == 1 &&
+          producer.getNumReductionLoops() > 0) {
+        reducer = chain.anchor = producer;
+        chain.intermediate = in->get();
+        break;
+      }
+    }
+  }
+  if (reducer) {
+    auto fill = reducer.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+    if (fill && fusable(fill))
+      chain.fill = fill;
+  }
+  return chain;
+}
+
+constexpr StringLiteral kMicroKernel = "pto.microkernel";
+constexpr StringLiteral kFused = "pto.fused";
+
+/// The op before `user` in its block that is marked as fused and writes
+/// `buffer`.
+linalg::LinalgOp fusedWriter(linalg::LinalgOp user, Value buffer) {
+  for (Operation *op = user->getPrevNode(); op; op = op->getPrevNode())
+    if (auto writer = dyn_cast<linalg::LinalgOp>(op))
+      if (op->hasAttr(kFused) && writer.getDpsInits()[0] == buffer)
+        return writer;
+  return {};
+}
+
+/// The same chain after bufferisation, by what it writes.
+Chain findOnBuffers(linalg::LinalgOp root) {
+  Chain chain;
+  chain.root = root;
+  linalg::LinalgOp reducer = root;
+  if (root.getNumReductionLoops() == 0) {
+    reducer = {};
+    for (OpOperand *in : root.getDpsInputOperands())
+      if (linalg::LinalgOp writer = fusedWriter(root, in->get())) {
+        reducer = chain.anchor = writer;
+        chain.intermediate = in->get();
+        break;
+      }
+  }
+  if (reducer)
+    if (linalg::LinalgOp writer =
+            fusedWriter(reducer, reducer.getDpsInits()[0]))
+      chain.fill = dyn_cast<linalg::FillOp>(writer.getOperation());
+  return chain;
+}
+
+MicroKernelOptions readOptions(DictionaryAttr attr) {
+  MicroKernelOptions options;
+  options.tile =
+      llvm::to_vector(attr.getAs<DenseI64ArrayAttr>("tile_sizes").asArrayRef());
+  options.unroll =
+      llvm::to_vector(attr.getAs<DenseI64ArrayAttr>("unroll").asArrayRef());
+  options.vectorLoop = attr.getAs<IntegerAttr>("vector_loop").getInt();
+  options.vectorBits = attr.getAs<IntegerAttr>("vector_bits").getInt();
+  return options;
 }
 
 } // namespace
 
-linalg::LinalgOp findAnchor(linalg::LinalgOp root) {
-  for (OpOperand *in : root.getDpsInputOperands()) {
-    auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
-    if (producer && producer->getBlock() == root->getBlock() &&
-        producer->hasOneUse() && !isa<linalg::FillOp>(producer) &&
-        producer.getNumReductionLoops() > 0)
-      return producer;
-  }
-  return linalg::LinalgOp();
-}
-
-llvm::Error emitMicroKernel(RewriterBase &rewriter, linalg::LinalgOp root,
+llvm::Error markMicroKernel(linalg::LinalgOp root,
                             const MicroKernelOptions &options) {
-  Emitter emitter(rewriter, root, options);
-  if (llvm::Error e = emitter.analyse())
+  if (root->getNumResults() != 1)
+    return refuse("the op is not on tensors, or has several results");
+  Chain chain = findOnTensors(root);
+  if (llvm::Error e = chain.analyse(options))
     return e;
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(root);
-  Value result = emitter.run();
-  rewriter.replaceAllUsesWith(root->getResult(0), result);
-  emitter.eraseChain();
+  Builder b(root->getContext());
+  root->setAttr(
+      kMicroKernel,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("tile_sizes", b.getDenseI64ArrayAttr(options.tile)),
+           b.getNamedAttr("unroll", b.getDenseI64ArrayAttr(options.unroll)),
+           b.getNamedAttr("vector_bits",
+                          b.getI64IntegerAttr(options.vectorBits)),
+           b.getNamedAttr("vector_loop",
+                          b.getI64IntegerAttr(options.vectorLoop))}));
+  if (chain.anchor && chain.anchor != root)
+    chain.anchor->setAttr(kFused, b.getUnitAttr());
+  if (chain.fill)
+    chain.fill->setAttr(kFused, b.getUnitAttr());
   return llvm::Error::success();
 }
 
-} // namespace pto::schedules
+LogicalResult expandMicroKernels(ModuleOp module) {
+  IRRewriter rewriter(module.getContext());
+  SmallVector<linalg::LinalgOp> roots;
+  module.walk([&](linalg::LinalgOp op) {
+    if (op->hasAttr(kMicroKernel))
+      roots.push_back(op);
+  });
+  for (linalg::LinalgOp root : roots) {
+    auto attr = root->getAttrOfType<DictionaryAttr>(kMicroKernel);
+    Chain chain = findOnBuffers(root);
+    if (llvm::Error e = chain.analyse(readOptions(attr)))
+      return root.emitError(llvm::toString(std::move(e)));
+    rewriter.setInsertionPoint(root);
+    Emitter(rewriter, chain).run();
+    rewriter.eraseOp(root);
+    if (chain.anchor && chain.anchor != root)
+      rewriter.eraseOp(chain.anchor);
+    if (chain.fill)
+      rewriter.eraseOp(chain.fill);
+  }
+  return success();
+}
+
+} // namespace pto::lowering

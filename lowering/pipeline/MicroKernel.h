@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns `root`, together with the producers fused with it (accumulator fill,
-// contraction or reduction), into loops over register tiles: every tile is
-// unrolled over its outer dims and cut into native vectors along its last dim,
+// A schedule asks for a micro-kernel by marking a linalg op and the producers
+// fused with it (accumulator fill, contraction or reduction); the code is made
+// after bufferisation, as loops over register tiles: every tile is unrolled
+// over its outer dims and cut into native vectors along its last dim,
 // accumulators live in vectors across the reduction loops, and the epilogue
 // runs on them before the one store. Any affine indexing map is accepted, so
 // matmul, convolution, depthwise convolution, pooling and elementwise chains
@@ -13,13 +14,14 @@
 // (Goto & van de Geijn, 2008) for the scheme of the inner kernel.
 //
 //===----------------------------------------------------------------------===//
-#ifndef PTO_SCHEDULES_ENGINE_EXTENSION_MICROKERNEL_H
-#define PTO_SCHEDULES_ENGINE_EXTENSION_MICROKERNEL_H
+#ifndef PTO_LOWERING_PIPELINE_MICROKERNEL_H
+#define PTO_LOWERING_PIPELINE_MICROKERNEL_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
-namespace pto::schedules {
+namespace pto::lowering {
 
 struct MicroKernelOptions {
   /// Register tile, aligned to the last dims of root's result; dims before it
@@ -36,16 +38,15 @@ struct MicroKernelOptions {
   int64_t vectorBits = 256;
 };
 
-/// Replaces `root` and what is fused with it. An error is a precondition that
-/// does not hold, with the reason; the IR is then unchanged.
-llvm::Error emitMicroKernel(mlir::RewriterBase &rewriter,
-                            mlir::linalg::LinalgOp root,
+/// Marks `root`, a linalg op on tensors, and what can be fused with it. An
+/// error is a precondition that does not hold, with the reason; nothing is
+/// marked then.
+llvm::Error markMicroKernel(mlir::linalg::LinalgOp root,
                             const MicroKernelOptions &options);
 
-/// The producer of root's operands that does the reduction, if it is fused
-/// with root: a linalg op in the same block whose one use is root.
-mlir::linalg::LinalgOp findAnchor(mlir::linalg::LinalgOp root);
+/// Replaces every marked chain, now on memrefs, by loops over register tiles.
+mlir::LogicalResult expandMicroKernels(mlir::ModuleOp module);
 
-} // namespace pto::schedules
+} // namespace pto::lowering
 
-#endif // PTO_SCHEDULES_ENGINE_EXTENSION_MICROKERNEL_H
+#endif // PTO_LOWERING_PIPELINE_MICROKERNEL_H
