@@ -722,6 +722,8 @@ MicroKernelOptions readOptions(DictionaryAttr attr) {
 
 llvm::Error markMicroKernel(linalg::LinalgOp root,
                             const MicroKernelOptions &options) {
+  if (root->hasAttr(kMicroKernel) || root->hasAttr(kFused))
+    return llvm::Error::success();
   if (root->getNumResults() != 1)
     return refuse("the op is not on tensors, or has several results");
   Chain chain = findOnTensors(root);

@@ -40,7 +40,7 @@ struct MicroKernelOptions {
 
 /// Marks `root`, a linalg op on tensors, and what can be fused with it. An
 /// error is a precondition that does not hold, with the reason; nothing is
-/// marked then.
+/// marked then. An op that is part of a micro-kernel already is left alone.
 llvm::Error markMicroKernel(mlir::linalg::LinalgOp root,
                             const MicroKernelOptions &options);
 

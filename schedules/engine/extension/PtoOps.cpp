@@ -23,6 +23,7 @@
 #include "schedules/engine/extension/Packing.h"
 #include "schedules/engine/extension/TileChain.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::transform;
@@ -218,7 +219,8 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
       return emitSilenceableError() << "the result has no dim " << *dim;
     unsigned loop = out.getDimPosition(d);
     int64_t extent = linalgOp.getStaticLoopRanges()[loop];
-    int64_t unit = std::max<int64_t>(1, *multiple);
+    int64_t unit = std::lcm(std::max<int64_t>(1, *multiple),
+                            pto::schedules::panelAlong(linalgOp, loop));
     if (*threads <= 1 || ShapedType::isDynamic(extent) || extent <= unit) {
       tiled.push_back(target);
       continue;

@@ -35,7 +35,8 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
 
     Sizes that a tile does not divide get a static tail of their own; a vector
     that is not full is masked. Sizes that are only known at run time get a
-    tail of single steps, masked along the last dim.
+    tail of single steps, masked along the last dim. An op that is part of a
+    micro-kernel already is left alone.
 
     #### Return modes
 
@@ -109,8 +110,8 @@ def DistributeOp : PtoOp<"distribute"> {
   let description = [{
     Tiles `target`, with the linalg ops that it alone consumes, into at most
     `threads` chunks along dim `dim` of its result (negative: from the end), as
-    one scf.forall. Chunks are multiples of `multiple_of`, so that register
-    tiles are not cut. With one thread, or when the dim has only one chunk, the
+    one scf.forall. Chunks are multiples of `multiple_of` and of the panels
+    in which operands are packed, so that neither is cut. With one thread, or when the dim has only one chunk, the
     target itself is returned.
 
     #### Return modes

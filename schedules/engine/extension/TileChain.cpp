@@ -30,37 +30,22 @@ static int64_t panelOf(linalg::LinalgOp op, unsigned loop) {
   return panel;
 }
 
-/// A tile must not cut a panel: slices of packed operands start at panels.
-static LogicalResult checkPanels(linalg::LinalgOp root,
-                                 ArrayRef<int64_t> sizes) {
-  auto check = [&](linalg::LinalgOp op, unsigned loop,
-                   int64_t size) -> LogicalResult {
-    int64_t panel = panelOf(op, loop), extent = op.getStaticLoopRanges()[loop];
-    if (size == 0 || size % panel == 0 || size >= extent)
-      return success();
-    return root.emitError("tile_chain: tile size ")
-           << size << " cuts the panels of " << panel
-           << " in which an operand is packed";
-  };
-  for (auto [loop, size] : llvm::enumerate(sizes)) {
-    if (failed(check(root, loop, size)))
-      return failure();
-    // The producers that are tiled along, through root's plain operands.
-    for (OpOperand *in : root.getDpsInputOperands()) {
-      auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
-      AffineMap read = root.getMatchingIndexingMap(in);
-      if (!producer || !read.isProjectedPermutation())
-        continue;
-      AffineMap written =
-          producer.getMatchingIndexingMap(producer.getDpsInitOperand(0));
-      for (unsigned d = 0; d < read.getNumResults(); ++d)
-        if (read.getDimPosition(d) == loop)
-          if (auto dim = dyn_cast<AffineDimExpr>(written.getResult(d)))
-            if (failed(check(producer, dim.getPosition(), size)))
-              return failure();
-    }
+int64_t panelAlong(linalg::LinalgOp root, unsigned loop) {
+  int64_t panel = panelOf(root, loop);
+  // The producers that are tiled along, through root's plain operands.
+  for (OpOperand *in : root.getDpsInputOperands()) {
+    auto producer = in->get().getDefiningOp<linalg::LinalgOp>();
+    AffineMap read = root.getMatchingIndexingMap(in);
+    if (!producer || !read.isProjectedPermutation())
+      continue;
+    AffineMap written =
+        producer.getMatchingIndexingMap(producer.getDpsInitOperand(0));
+    for (unsigned d = 0; d < read.getNumResults(); ++d)
+      if (read.getDimPosition(d) == loop)
+        if (auto dim = dyn_cast<AffineDimExpr>(written.getResult(d)))
+          panel = std::lcm(panel, panelOf(producer, dim.getPosition()));
   }
-  return success();
+  return panel;
 }
 
 FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
@@ -80,8 +65,13 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
   }
   if (!any)
     return TiledChain{root, {}};
-  if (failed(checkPanels(root, sizes)))
-    return failure();
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    int64_t panel = panelAlong(root, loop);
+    if (size % panel && size < root.getStaticLoopRanges()[loop])
+      return root.emitError("tile_chain: tile size ")
+             << size << " cuts the panels of " << panel
+             << " in which an operand is packed";
+  }
   scf::SCFTileAndFuseOptions options;
   options.tilingOptions.setTileSizes(folded);
   options.tilingOptions.setLoopType(
@@ -93,9 +83,12 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
   // cost nothing to repeat).
   llvm::SmallPtrSet<Operation *, 4> chain{root};
   options.setFusionControlFn(
-      [&](tensor::ExtractSliceOp slice, OpResult producer,
-          bool) -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
+      [&](tensor::ExtractSliceOp slice, OpResult producer, bool isDestination)
+          -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
         Operation *op = producer.getOwner();
+        // A reduction's loop carries the accumulator: its fill stays before.
+        if (isDestination && reduces)
+          return std::nullopt;
         bool ours = llvm::all_of(op->getUsers(), [&](Operation *user) {
           return user == slice || chain.contains(user);
         });

@@ -26,6 +26,10 @@ mlir::FailureOr<TiledChain> tileChain(mlir::RewriterBase &rewriter,
                                       llvm::ArrayRef<int64_t> interchange,
                                       bool parallel);
 
+/// Tile sizes along `loop` must be multiples of this: the size of the panels
+/// in which an operand of the chain is packed along it (1: not packed).
+int64_t panelAlong(mlir::linalg::LinalgOp root, unsigned loop);
+
 } // namespace pto::schedules
 
 #endif // PTO_SCHEDULES_ENGINE_EXTENSION_TILECHAIN_H
