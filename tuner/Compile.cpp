@@ -20,9 +20,11 @@
 #include "targets/cpu/DataObject.h"
 #include "targets/cpu/Link.h"
 #include "targets/cpu/Runtime.h"
+#include "tuner/Choose.h"
 #include "tuner/Prepack.h"
 #include "tuner/Temps.h"
 #include "tuner/ToolError.h"
+#include "tuner/worker/RawKernel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
@@ -170,12 +172,51 @@ private:
       auto [known, isNew] = bySymbol.try_emplace(call.getCallee(), jobs.size());
       if (isNew) {
         auto kernel = module->lookupSymbol<func::FuncOp>(call.getCallee());
-        jobs.push_back({call.getCallee().str(), isolatedText(kernel), {}});
-        report.kernels.push_back({call.getCallee().str(), 0, {}});
+        std::string hash = lowering::kernelHash(kernel);
+        jobs.push_back(
+            {call.getCallee().str(), hash, isolatedText(kernel), {}});
+        report.kernels.push_back({call.getCallee().str(), hash, 0, {}});
+        setFlops(kernel);
       }
       ++report.kernels[known->second].calls;
     });
     return jobs;
+  }
+
+  /// For pto-run --profile.
+  static void setFlops(func::FuncOp kernel) {
+    auto signature = signatureOf(kernel);
+    if (!signature) {
+      llvm::consumeError(signature.takeError());
+      return;
+    }
+    OpBuilder b(kernel);
+    if (signature->flops > 0)
+      kernel->setAttr("pto.flops", b.getI64IntegerAttr(signature->flops));
+  }
+
+  llvm::Error chooseSchedules(std::vector<KernelJob> &jobs) {
+    if (!options.optimize)
+      return llvm::Error::success();
+    std::string notice;
+    if (llvm::Error error =
+            chooseRecords(options.db, options.target, threads(), jobs, notice))
+      return error;
+    if (!notice.empty())
+      report.warnings.push_back(notice);
+    if (!options.requireTuned)
+      return llvm::Error::success();
+    std::string missing;
+    for (const KernelJob &job : jobs)
+      if (job.choice.source != "record")
+        missing += "\n  " + job.symbol + ": " + job.choice.reason;
+    if (missing.empty())
+      return llvm::Error::success();
+    return toolError(AnswerIsNo, options.model +
+                                     ": kernels without a record that fits "
+                                     "(--require-tuned):" +
+                                     missing + "\ntune them with: pto-tune " +
+                                     options.model + " --db=" + options.db);
   }
 
   KernelOptions kernelOptions(OutputKind kind) {
@@ -187,7 +228,7 @@ private:
     kernel.llvmIr = kind == OutputKind::LlvmIr;
     kernel.keepStages = temps.enabled();
     if (options.optimize)
-      kernel.schedule = options.schedule;
+      kernel.schedule = applyChoice;
     return kernel;
   }
 
@@ -197,9 +238,8 @@ private:
 
   llvm::Error compileAll(OutputKind kind) {
     std::vector<KernelJob> jobs = collectJobs();
-    if (options.lookUp)
-      if (llvm::Error error = options.lookUp(*module, jobs))
-        return error;
+    if (llvm::Error error = chooseSchedules(jobs))
+      return error;
     unsigned workers =
         options.jobs ? options.jobs : targets::detectHost().cores;
     KernelOptions kernel = kernelOptions(kind);
@@ -216,9 +256,15 @@ private:
         plain->choice = {"none", "", "",
                          "the weights of a call are no constants"};
         kernels[i] = std::move(*plain);
-        kernel.schedule = options.schedule;
+        kernel.schedule = applyChoice;
       }
       report.kernels[i].choice = kernels[i].choice;
+      const ScheduleChoice &got = kernels[i].choice;
+      if (options.optimize &&
+          (got.source == "none" ||
+           (jobs[i].choice.source == "record" && got.source != "record")))
+        report.warnings.push_back("kernel " + kernels[i].symbol +
+                                  " has no schedule of its own: " + got.reason);
     }
     return saveStages();
   }

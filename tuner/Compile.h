@@ -16,10 +16,6 @@
 #include <string>
 #include <vector>
 
-namespace mlir {
-class DialectRegistry;
-} // namespace mlir
-
 namespace pto::tuner {
 
 enum class OutputKind { SharedLibrary, Object, Assembly, LlvmIr, Mlir };
@@ -36,16 +32,14 @@ struct CompileOptions {
   unsigned jobs = 0;    ///< Kernels compiled side by side; 0: this machine's.
   bool optimize = true; ///< -O2; false: -O0, no fusion and no schedules.
   std::vector<ShapeSet> shapes;
-  /// Null: schedules are not applied.
-  ScheduleKernel schedule;
-  /// What the database says of each kernel (same order); null: nothing.
-  std::function<llvm::Error(mlir::ModuleOp, std::vector<KernelJob> &)> lookUp;
+  std::string db = "none";    ///< File of records, or "none".
+  bool requireTuned = false;  ///< Fail unless every kernel has a record.
   bool weightsBeside = false; ///< MODEL.weights, also below 1 GiB.
   std::string saveTemps;      ///< Folder for the IR of each stage; empty: none.
 };
 
 struct KernelReport {
-  std::string name;
+  std::string name, hash;
   unsigned calls = 0;
   ScheduleChoice choice;
 };

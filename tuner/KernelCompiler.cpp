@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "schedules/engine/Engine.h"
 #include "tuner/ToolError.h"
 #include "llvm/Support/raw_ostream.h"
 #include <atomic>
@@ -72,6 +73,7 @@ private:
     static const DialectRegistry *all = [] {
       auto *made = new DialectRegistry();
       lowering::registerAll(*made);
+      schedules::registerSchedules(*made);
       return made;
     }();
     return *all;
@@ -191,7 +193,16 @@ private:
 
 llvm::Expected<CompiledKernel> compileKernel(const KernelJob &job,
                                              const KernelOptions &options) {
-  return Compilation(job, options).run();
+  auto compiled = Compilation(job, options).run();
+  if (compiled || !options.schedule)
+    return compiled;
+  std::string reason = llvm::toString(compiled.takeError());
+  KernelJob plainJob = job;
+  plainJob.choice = {"none", "", "",
+                     "its schedule does not compile: " + reason};
+  KernelOptions plain = options;
+  plain.schedule = nullptr;
+  return Compilation(plainJob, plain).run();
 }
 
 llvm::Expected<std::vector<CompiledKernel>>

@@ -21,7 +21,7 @@ namespace pto::tuner {
 
 /// How a kernel's schedule was found, for people and for --json.
 struct ScheduleChoice {
-  std::string source = "none"; ///< "record", "nearest", "default", "none".
+  std::string source = "none"; ///< "record", "default" or "none".
   std::string name;            ///< Of the schedule.
   std::string text;            ///< With its knobs filled in.
   std::string reason;          ///< Why not something better.
@@ -35,6 +35,7 @@ using ScheduleKernel = std::function<llvm::Error(
 
 struct KernelJob {
   std::string symbol; ///< In the artifact.
+  std::string hash;   ///< kernelHash, for the database.
   std::string text;   ///< Module with @kernel.
   ScheduleChoice choice;
 };
@@ -75,6 +76,8 @@ struct CompiledKernel {
   std::vector<std::pair<std::string, std::string>> stages;
 };
 
+/// A schedule whose result cannot be lowered is dropped, with a reason, for the
+/// plain kernel; only a kernel that does not compile either way is an error.
 llvm::Expected<CompiledKernel> compileKernel(const KernelJob &job,
                                              const KernelOptions &options);
 

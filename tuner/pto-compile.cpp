@@ -94,17 +94,18 @@ struct Options {
   cl::extrahelp more{moreHelp};
 };
 
-json::Object jsonReport(const CompileReport &report, const Options &options,
+json::Object jsonReport(const CompileReport &report, StringRef target,
                         unsigned threads) {
   json::Array kernels;
   for (const KernelReport &kernel : report.kernels)
     kernels.push_back(json::Object{{"name", kernel.name},
+                                   {"key", kernel.hash},
                                    {"calls", kernel.calls},
                                    {"source", kernel.choice.source},
                                    {"schedule", kernel.choice.name},
                                    {"reason", kernel.choice.reason}});
   return json::Object{{"model", report.model},
-                      {"target", std::string(options.target)},
+                      {"target", target},
                       {"output", report.output},
                       {"header", report.header},
                       {"weights_file", report.weightsFile},
@@ -138,6 +139,8 @@ Expected<CompileOptions> compileOptions(Options &options) {
   if (!shapes)
     return shapes.takeError();
   compile.shapes = std::move(*shapes);
+  compile.db = options.db;
+  compile.requireTuned = options.requireTuned;
   compile.weightsBeside = options.weightsBeside;
   if (options.saveTemps.getNumOccurrences()) {
     compile.saveTemps = options.saveTemps;
@@ -154,6 +157,8 @@ Error run(Options &options) {
   auto compile = compileOptions(options);
   if (!compile)
     return compile.takeError();
+  // Linking resets LLVM's options (Link.h): what is needed later is copied.
+  std::string jsonFile = options.json, target = options.target;
   auto report = compileModel(*compile);
   if (!report)
     return report.takeError();
@@ -167,13 +172,12 @@ Error run(Options &options) {
                     report->output, report->kernels.size(), calls,
                     report->weightsBytes / 1e6, report->arenaBytes / 1e6,
                     report->seconds);
-  if (options.json.empty())
+  if (jsonFile.empty())
     return Error::success();
   return writeTextFile(
-      options.json,
-      formatv("{0:2}\n",
-              json::Value(jsonReport(*report, options, compile->threads)))
-          .str());
+      jsonFile, formatv("{0:2}\n", json::Value(jsonReport(*report, target,
+                                                          compile->threads)))
+                    .str());
 }
 
 } // namespace

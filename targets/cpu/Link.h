@@ -7,6 +7,9 @@
 // build id gets in. It needs libc and libm and nothing else; those two are
 // stood in for while linking, so no sysroot is needed for any target.
 //
+// Linking resets every llvm::cl option of the process to its default (lld does
+// so): read options before.
+//
 //===----------------------------------------------------------------------===//
 #ifndef PTO_TARGETS_CPU_LINK_H
 #define PTO_TARGETS_CPU_LINK_H

@@ -1,0 +1,107 @@
+//===- Choose.cpp - Which schedule a kernel gets --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "tuner/Choose.h"
+#include "db/Store.h"
+#include "schedules/engine/Engine.h"
+#include "tuner/ToolError.h"
+
+using namespace mlir;
+
+namespace pto::tuner {
+namespace {
+
+llvm::Error asToolError(llvm::Error error) {
+  std::string message;
+  int code = db::describe(std::move(error), message);
+  return toolError(static_cast<ExitCode>(code), message);
+}
+
+bool isMissingFile(llvm::Error &error) {
+  bool missing = false;
+  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &info) {
+    missing |= info.isA<db::StoreError>() &&
+               static_cast<const db::StoreError &>(info).getKind() ==
+                   db::StoreError::Kind::Missing;
+  });
+  return missing;
+}
+
+} // namespace
+
+llvm::Error chooseRecords(llvm::StringRef path, const targets::Target &target,
+                          unsigned threads, std::vector<KernelJob> &jobs,
+                          std::string &notice) {
+  auto setReason = [&](const std::string &reason) {
+    for (KernelJob &job : jobs)
+      job.choice.reason = reason;
+  };
+  if (path == "none") {
+    setReason("no database (--db=none)");
+    return llvm::Error::success();
+  }
+  auto store = db::Store::open(path, db::Store::Mode::ReadOnly);
+  if (!store) {
+    llvm::Error error = store.takeError();
+    if (!isMissingFile(error))
+      return asToolError(std::move(error));
+    llvm::consumeError(std::move(error));
+    setReason(("no database " + path).str());
+    notice = ("no database " + path + ": default schedules; pto-tune makes one")
+                 .str();
+    return llvm::Error::success();
+  }
+
+  db::Maker maker = db::Maker::current("");
+  for (KernelJob &job : jobs) {
+    db::Key key;
+    key.kernelHash = job.hash;
+    key.targetFingerprint = target.fingerprint();
+    key.threads = threads;
+    auto lookup = (*store)->getRecord(key, maker);
+    if (!lookup)
+      return asToolError(lookup.takeError());
+    if (!lookup->record) {
+      job.choice.reason = lookup->reason;
+      continue;
+    }
+    job.choice.source = "record";
+    job.choice.text = lookup->record->text;
+    job.choice.name = lookup->record->scheduleHash;
+    auto schedule = (*store)->getSchedule(lookup->record->scheduleHash);
+    if (!schedule)
+      return asToolError(schedule.takeError());
+    if (*schedule)
+      job.choice.name = (*schedule)->name;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error applyChoice(OwningOpRef<ModuleOp> &module,
+                        const targets::Target &target, unsigned threads,
+                        ScheduleChoice &choice) {
+  if (choice.source == "record") {
+    OwningOpRef<ModuleOp> copy = module->clone();
+    schedules::Applied applied =
+        schedules::applySchedule(*copy, choice.text, choice.name);
+    if (applied.outcome == "ok") {
+      module = std::move(copy);
+      return llvm::Error::success();
+    }
+    choice.reason = "its record does not apply any more (" + applied.outcome +
+                    "): " + applied.message;
+  }
+  auto scheduled = schedules::scheduleByDefault(*module, target, threads);
+  if (!scheduled)
+    return scheduled.takeError();
+  module = std::move(scheduled->module);
+  choice.source = scheduled->schedule.empty() ? "none" : "default";
+  choice.name = scheduled->schedule;
+  choice.text = scheduled->text;
+  return llvm::Error::success();
+}
+
+} // namespace pto::tuner
