@@ -79,7 +79,8 @@ public:
   Comparison run() {
     if (result.dtype != reference.dtype)
       return differ(llvm::formatv("element type is {0}, reference has {1}",
-                                  result.dtype, reference.dtype));
+                                  dtypeText(result.dtype),
+                                  dtypeText(reference.dtype)));
     if (result.shape != reference.shape)
       return differ(llvm::formatv("shape is {0}, reference has {1}",
                                   shapeText(result.shape),

@@ -77,6 +77,13 @@ int64_t elementBytes(int32_t dtype) {
   return 0;
 }
 
+llvm::StringRef dtypeText(int32_t dtype) {
+  static const char *const names[] = {"?",   "f32", "u8", "i8",   "u16", "i16",
+                                      "i32", "i64", "?",  "bool", "f16", "f64",
+                                      "u32", "u64", "?",  "?",    "bf16"};
+  return dtype >= 0 && dtype <= PTO_BF16 ? names[dtype] : "?";
+}
+
 int64_t HostTensor::elements() const {
   int64_t count = 1;
   for (int64_t size : shape)

@@ -30,6 +30,9 @@ struct HostTensor {
 /// Bytes of an element; 0 for a type that the C interface does not know.
 int64_t elementBytes(int32_t dtype);
 
+/// "f32", "u8", ... for people.
+llvm::StringRef dtypeText(int32_t dtype);
+
 llvm::Expected<HostTensor> readTensorFile(llvm::StringRef path);
 
 /// FOLDER/PREFIX_J.pb for J = 0, 1, ..; a gap ends the list.

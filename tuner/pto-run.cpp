@@ -153,10 +153,10 @@ private:
       for (size_t i = 0; i < n; ++i) {
         std::string shape = shapeText(std::vector<int64_t>(
             values[i].shape, values[i].shape + values[i].rank));
-        text() << "  " << kind << ' ' << i << "  " << values[i].name
-               << "  dtype " << values[i].dtype << "  " << shape << '\n';
+        text() << "  " << kind << ' ' << i << "  " << values[i].name << "  "
+               << dtypeText(values[i].dtype) << "  " << shape << '\n';
         array.push_back(json::Object{{"name", values[i].name},
-                                     {"dtype", values[i].dtype},
+                                     {"dtype", dtypeText(values[i].dtype)},
                                      {"shape", shape}});
       }
       report[std::string(kind) + "s"] = std::move(array);

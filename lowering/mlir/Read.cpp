@@ -102,7 +102,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> Reader::run() {
   module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return failure("is no valid MLIR:\n  " + messages.text);
-  (*module)->setAttr("pto.model", b.getStringAttr(llvm::sys::path::stem(path)));
+  if (!(*module)->hasAttr("pto.model"))
+    (*module)->setAttr("pto.model",
+                       b.getStringAttr(llvm::sys::path::stem(path)));
   if (auto error = findMain())
     return error;
   nameValues();
