@@ -102,9 +102,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> Reader::run() {
   module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return failure("is no valid MLIR:\n  " + messages.text);
-  if (!(*module)->hasAttr("pto.model"))
-    (*module)->setAttr("pto.model",
-                       b.getStringAttr(llvm::sys::path::stem(path)));
+  (*module)->setAttr("pto.model", b.getStringAttr(llvm::sys::path::stem(path)));
   if (auto error = findMain())
     return error;
   nameValues();
@@ -244,6 +242,8 @@ llvm::Error Reader::fixInputs() {
   }
   if (!changed)
     return llvm::Error::success();
+  main.setFunctionType(b.getFunctionType(
+      main.getBody().front().getArgumentTypes(), main.getResultTypes()));
   // Canonicalization carries the sizes through the body.
   PassManager pm(&context);
   pm.addPass(createCanonicalizerPass());

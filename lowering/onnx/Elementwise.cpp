@@ -11,6 +11,7 @@
 #include "lowering/onnx/Ops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "onnx/onnx_pb.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -57,6 +58,13 @@ struct Scalar {
             arith::CmpIPredicate u, Value x, Value y) const {
     if (isFp())
       return op<arith::CmpFOp>(f, x, y);
+    // Sizes are never negative: exporters ask whether they are -1.
+    APInt bound;
+    if (isSigned(dtype) && matchPattern(y, m_ConstantInt(&bound)) &&
+        (bound.isNegative() ||
+         (bound.isZero() && s == arith::CmpIPredicate::slt)) &&
+        nonNegative(x) && !matchPattern(x, m_Constant()))
+      return arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
     return op<arith::CmpIOp>(isSigned(dtype) ? s : u, x, y);
   }
   Value lt(Value x, Value y) const {
@@ -96,20 +104,25 @@ static Value divide(const Scalar &s) {
 static Value modulo(const Scalar &s) {
   Value x = s[0], y = s[1];
   bool fmod = s.n.intAttr("fmod", 0);
-  if (s.isFp())
-    return s.op<arith::RemFOp>(x, y);
+  // Python's rule: the result has the divisor's sign.
+  auto withDivisorsSign = [&](Value r, Value divisor) {
+    Value zero = s.num(0);
+    Value differs = s.op<arith::XOrIOp>(s.lt(r, zero), s.lt(divisor, zero));
+    Value isZero = s.eq(r, zero);
+    Value moved = s.select(differs, s.add(r, divisor), r);
+    if (!s.isFp())
+      return s.select(isZero, r, moved);
+    return s.select(isZero, s.op<math::CopySignOp>(zero, divisor), moved);
+  };
+  if (s.isFp()) {
+    Value r = s.op<arith::RemFOp>(x, y);
+    return fmod ? r : withDivisorsSign(r, y);
+  }
   Value safe = safeDivisor(s, y);
   if (!isSigned(s.dtype))
     return s.op<arith::RemUIOp>(x, safe);
   Value r = s.op<arith::RemSIOp>(x, safe);
-  if (fmod)
-    return r;
-  // Python's rule: the result has the divisor's sign.
-  Value zero = s.num(0);
-  Value differs = s.op<arith::XOrIOp>(s.lt(r, zero), s.lt(safe, zero));
-  Value wrong = s.op<arith::AndIOp>(
-      differs, s.op<arith::CmpIOp>(arith::CmpIPredicate::ne, r, zero));
-  return s.select(wrong, s.add(r, safe), r);
+  return fmod ? r : withDivisorsSign(r, safe);
 }
 
 static Value absolute(const Scalar &s, Value x) {
@@ -198,7 +211,26 @@ static Value power(const Scalar &s) {
                 y.getType().getIntOrFloatBitWidth()
             ? s.op<arith::ExtSIOp>(x.getType(), y)
             : s.op<arith::TruncIOp>(x.getType(), y);
-  return s.op<math::IPowIOp>(x, y);
+  // Square and multiply. Beyond 63 only bases 0, 1 and -1 do not overflow, and
+  // for them only the parity counts.
+  Value big = s.lt(s.num(63), y);
+  Value parity = s.op<arith::AndIOp>(y, s.num(1));
+  Value e = s.select(big, s.add(s.num(62), parity), y);
+  Value result = s.num(1), square = x;
+  for (int bit = 0; bit < 6; ++bit) {
+    Value isSet =
+        s.op<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                            s.op<arith::AndIOp>(e, s.num(1 << bit)), s.num(0));
+    result = s.select(isSet, s.mul(result, square), result);
+    square = s.mul(square, square);
+  }
+  if (!isSigned(s.dtype))
+    return result;
+  // 1 / x^-y, rounded to zero.
+  Value unit = s.op<arith::OrIOp>(s.eq(x, s.num(1)), s.eq(x, s.num(-1)));
+  Value signedUnit = s.select(s.eq(parity, s.num(0)), s.num(1), x);
+  Value inverse = s.select(unit, signedUnit, s.num(0));
+  return s.select(s.lt(y, s.num(0)), inverse, result);
 }
 
 static Value isInf(const Scalar &s) {
@@ -213,13 +245,16 @@ static Value isInf(const Scalar &s) {
 
 static Value bitShift(const Scalar &s) {
   unsigned width = s.type().getIntOrFloatBitWidth();
-  // Shifting by the width or more gives 0, not poison.
+  // Shifting by the width or more (or by a negative number) is no poison: no
+  // bit but copies of the sign remain.
   Value tooFar =
       s.op<arith::CmpIOp>(arith::CmpIPredicate::uge, s[1], s.num(width));
+  bool left = s.n.stringAttr("direction", "") == "LEFT";
+  if (isSigned(s.dtype) && !left)
+    return s.op<arith::ShRSIOp>(s[0], s.select(tooFar, s.num(width - 1), s[1]));
   Value by = s.select(tooFar, s.num(0), s[1]);
-  Value shifted = s.n.stringAttr("direction", "") == "LEFT"
-                      ? s.op<arith::ShLIOp>(s[0], by)
-                      : s.op<arith::ShRUIOp>(s[0], by);
+  Value shifted =
+      left ? s.op<arith::ShLIOp>(s[0], by) : s.op<arith::ShRUIOp>(s[0], by);
   return s.select(tooFar, s.num(0), shifted);
 }
 
@@ -406,8 +441,6 @@ llvm::Error buildElementwise(Node &n) {
                              : ScalarOp::Integer;
   if (entry->domain && !(entry->domain & kind))
     return n.unsupported("data type " + onnxTypeName(dtype));
-  if (n.op() == "Mod" && isFloat(dtype) && !n.intAttr("fmod", 0))
-    return n.invalid("Mod of floats needs fmod = 1");
   if (inputs.size() == 2 && n.op() != "Pow" && inputs[1]->dtype != dtype)
     return n.invalid("operands of types " + onnxTypeName(dtype) + " and " +
                      onnxTypeName(inputs[1]->dtype));

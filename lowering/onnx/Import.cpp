@@ -134,6 +134,15 @@ llvm::Error Importer::addArguments() {
         Tensor::fromValue(dtype, entry->addArgument(type, loc));
     types.push_back(type);
     attrs.push_back(valueAttrs(input.name(), dtype));
+    if (!type.hasStaticShape()) {
+      // Which dims are equal, by their symbols.
+      SmallVector<Attribute> symbols;
+      for (const auto &dim : proto.shape().dim())
+        symbols.push_back(b.getStringAttr(dim.dim_param()));
+      NamedAttrList list(attrs.back());
+      list.set("pto.dims", b.getArrayAttr(symbols));
+      attrs.back() = list.getDictionary(b.getContext());
+    }
   }
   main.setFunctionType(b.getFunctionType(types, {}));
   main.setAllArgAttrs(attrs);

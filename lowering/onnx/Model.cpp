@@ -318,6 +318,77 @@ llvm::Error fixInputs(StringRef path, GraphProto &graph,
   return llvm::Error::success();
 }
 
+/// The types that shape inference has found, by value name.
+llvm::StringMap<onnx::TypeProto> valueTypes(const GraphProto &graph) {
+  llvm::StringMap<onnx::TypeProto> types;
+  for (const TensorProto &t : graph.initializer()) {
+    auto &tensor = *types[t.name()].mutable_tensor_type();
+    tensor.set_elem_type(t.data_type());
+    auto &shape = *tensor.mutable_shape();
+    for (int64_t d : t.dims())
+      shape.add_dim()->set_dim_value(d);
+  }
+  for (const auto *list :
+       {&graph.input(), &graph.output(), &graph.value_info()})
+    for (const onnx::ValueInfoProto &info : *list)
+      types[info.name()] = info.type();
+  return types;
+}
+
+/// Makes the function body of `node`'s op a function of the model, specialised
+/// for this node, and the node a call of it. The onnx library's own inliner
+/// does not fill in attributes' defaults and fails on omitted inputs.
+void callBody(Model &model, NodeProto &node,
+              const llvm::StringMap<onnx::TypeProto> &types, int number) {
+  StringRef domain = canonicalDomain(node.domain());
+  int opset = model.opset(domain);
+  const onnx::OpSchema *schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain.str());
+  for (const auto &[name, attribute] : schema->attributes()) {
+    bool given = false;
+    for (const AttributeProto &a : node.attribute())
+      given |= a.name() == name;
+    if (!given && attribute.default_value.has_name())
+      *node.add_attribute() = attribute.default_value;
+  }
+  onnx::FunctionProto body;
+  if (const onnx::FunctionProto *fixed = schema->GetFunction(opset)) {
+    body = *fixed;
+  } else {
+    std::vector<onnx::TypeProto> inputs;
+    for (const std::string &input : node.input()) {
+      auto it = types.find(input);
+      inputs.push_back(it == types.end() ? onnx::TypeProto() : it->second);
+    }
+    onnx::FunctionBodyBuildContextImpl context(node, inputs);
+    if (!schema->BuildContextDependentFunction(context, body, opset))
+      return;
+  }
+  const char *ownDomain = "pto.bodies";
+  body.set_name(node.op_type() + "_" + std::to_string(number));
+  body.set_domain(ownDomain);
+  // The versions of GetFunction's ops hold at the model's opset.
+  body.clear_opset_import();
+  for (const onnx::OperatorSetIdProto &import : model.proto->opset_import())
+    *body.add_opset_import() = import;
+  if (!model.opset(ownDomain)) {
+    onnx::OperatorSetIdProto &import = *model.proto->add_opset_import();
+    import.set_domain(ownDomain);
+    import.set_version(1);
+  }
+  node.set_op_type(body.name());
+  node.set_domain(ownDomain);
+  *model.proto->add_functions() = std::move(body);
+}
+
+/// Types of all values as far as the onnx library finds them.
+void inferTypes(ModelProto &proto) {
+  onnx::ShapeInferenceOptions options(/*check_type=*/true, /*strict_mode=*/0,
+                                      /*data_prop=*/true);
+  onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(),
+                                     options);
+}
+
 /// Replaces nodes of functions by their bodies: those that the model defines,
 /// and ops without a builder whose definition is a function.
 void inlineFunctions(Model &model) {
@@ -325,21 +396,22 @@ void inlineFunctions(Model &model) {
   if (proto.functions_size())
     onnx::inliner::InlineLocalFunctions(proto, /*convert_version=*/false);
   // A body may use further ops that are functions.
+  int number = 0;
   for (int round = 0; round < 8; ++round) {
-    onnx::inliner::FunctionIdVector ids;
-    llvm::StringSet<> seen;
+    llvm::SmallVector<NodeProto *> calls;
     forEachNode(*proto.mutable_graph()->mutable_node(), [&](NodeProto &node) {
       StringRef domain = canonicalDomain(node.domain());
-      if (domain.empty() && lookupOp(node.op_type()))
-        return;
-      if (hasFunctionBody(node, model.opset(domain)) &&
-          seen.insert((domain + "::" + node.op_type()).str()).second)
-        ids.emplace_back(node.domain(), node.op_type());
+      if (!(domain.empty() && lookupOp(node.op_type())) &&
+          hasFunctionBody(node, model.opset(domain)))
+        calls.push_back(&node);
     });
-    if (ids.empty())
+    if (calls.empty())
       return;
-    auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
-    onnx::inliner::InlineSelectedFunctions(proto, *set, nullptr);
+    inferTypes(proto);
+    llvm::StringMap<onnx::TypeProto> types = valueTypes(proto.graph());
+    for (NodeProto *node : calls)
+      callBody(model, *node, types, number++);
+    onnx::inliner::InlineLocalFunctions(proto, /*convert_version=*/false);
   }
 }
 
@@ -381,13 +453,8 @@ llvm::Expected<Model> loadModel(StringRef path, const ImportOptions &options,
   if (auto error = guarded(path, "inlining of functions failed",
                            [&] { inlineFunctions(model); }))
     return error;
-  if (auto error = guarded(path, "shape inference failed", [&] {
-        onnx::ShapeInferenceOptions inference(/*check_type=*/true,
-                                              /*strict_mode=*/0,
-                                              /*data_prop=*/true);
-        onnx::shape_inference::InferShapes(
-            *model.proto, onnx::OpSchemaRegistry::Instance(), inference);
-      }))
+  if (auto error = guarded(path, "shape inference failed",
+                           [&] { inferTypes(*model.proto); }))
     return error;
   return model;
 }

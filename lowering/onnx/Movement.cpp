@@ -302,6 +302,8 @@ llvm::Error buildSlice(Node &n) {
           return *k == 0 ? v : minSizes(b, loc, v, top);
         return maxSizes(b, loc, addSizes(b, loc, v, dim), lowest);
       }
+      if (nonNegative(v))
+        return minSizes(b, loc, v, top);
       Value value = cast<Value>(v);
       Value negative = b.createOrFold<arith::CmpIOp>(
           loc, arith::CmpIPredicate::slt, value,

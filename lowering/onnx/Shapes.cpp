@@ -7,6 +7,7 @@
 #include "lowering/onnx/Shapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -34,6 +35,10 @@ Value scalarConstant(OpBuilder &b, Location loc, Type type, double value) {
 OpFoldResult toIndex(OpBuilder &b, Location loc, OpFoldResult element) {
   if (auto attr = dyn_cast<Attribute>(element))
     return b.getIndexAttr(cast<IntegerAttr>(attr).getValue().getSExtValue());
+  // A size that went through an integer tensor is the same SSA value again.
+  if (auto back = cast<Value>(element).getDefiningOp<arith::IndexCastOp>())
+    if (back.getIn().getType().isIndex())
+      return back.getIn();
   return getAsOpFoldResult(b.createOrFold<arith::IndexCastOp>(
       loc, b.getIndexType(), cast<Value>(element)));
 }
@@ -51,6 +56,35 @@ std::optional<int64_t> known(OpFoldResult size) {
 }
 
 //===- Arithmetic on sizes ------------------------------------------------===//
+
+bool nonNegative(OpFoldResult size) {
+  if (auto attr = dyn_cast<Attribute>(size)) {
+    auto integer = dyn_cast<IntegerAttr>(attr);
+    return integer && !integer.getValue().isNegative();
+  }
+  Operation *op = cast<Value>(size).getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<tensor::DimOp>(op))
+    return true;
+  if (matchPattern(op->getResult(0), m_Constant())) {
+    APInt value;
+    return matchPattern(op->getResult(0), m_ConstantInt(&value)) &&
+           !value.isNegative();
+  }
+  auto all = [&](ValueRange values) {
+    return llvm::all_of(values, [](Value v) { return nonNegative(v); });
+  };
+  // Sizes are far from overflow.
+  if (isa<arith::AddIOp, arith::MulIOp, arith::FloorDivSIOp, arith::DivSIOp,
+          arith::MinSIOp, arith::IndexCastOp>(op))
+    return all(op->getOperands());
+  if (isa<arith::MaxSIOp>(op))
+    return nonNegative(op->getOperand(0)) || nonNegative(op->getOperand(1));
+  if (isa<arith::SelectOp>(op))
+    return all(op->getOperands().drop_front());
+  return false;
+}
 
 template <typename Op>
 static OpFoldResult foldSizes(OpBuilder &b, Location loc, OpFoldResult x,
@@ -94,6 +128,10 @@ OpFoldResult maxSizes(OpBuilder &b, Location loc, OpFoldResult x,
                       OpFoldResult y) {
   if (known(x) && known(y))
     return b.getIndexAttr(std::max(*known(x), *known(y)));
+  if (known(y) && *known(y) <= 0 && nonNegative(x))
+    return x;
+  if (known(x) && *known(x) <= 0 && nonNegative(y))
+    return y;
   return foldSizes<arith::MaxSIOp>(b, loc, x, y);
 }
 
@@ -105,6 +143,28 @@ OpFoldResult product(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
 }
 
 //===- Tensors ------------------------------------------------------------===//
+
+/// The first argument and dim with the symbol of dim `d` of `value`: dims of
+/// one symbol are equal, and should be one SSA value.
+static std::pair<Value, int64_t> firstOfSymbol(Value value, int64_t d) {
+  auto arg = dyn_cast<BlockArgument>(value);
+  auto func = arg ? dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp())
+                  : func::FuncOp();
+  if (!func)
+    return {value, d};
+  auto symbols = [&](unsigned i) {
+    return func.getArgAttrOfType<ArrayAttr>(i, "pto.dims");
+  };
+  ArrayAttr own = symbols(arg.getArgNumber());
+  if (!own || cast<StringAttr>(own[d]).empty())
+    return {value, d};
+  for (unsigned i = 0; i <= arg.getArgNumber(); ++i)
+    if (ArrayAttr list = symbols(i))
+      for (auto [k, symbol] : llvm::enumerate(list))
+        if (symbol == own[d])
+          return {func.getArgument(i), int64_t(k)};
+  return {value, d};
+}
 
 Sizes sizesOf(OpBuilder &b, Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -120,6 +180,13 @@ Sizes sizesOf(OpBuilder &b, Location loc, Value value) {
   if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
     if (slice.getType().getRank() == slice.getSourceType().getRank())
       return slice.getMixedSizes();
+  if (auto pad = value.getDefiningOp<tensor::PadOp>()) {
+    Sizes result = sizesOf(b, loc, pad.getSource());
+    for (auto [size, low, high] :
+         llvm::zip(result, pad.getMixedLowPad(), pad.getMixedHighPad()))
+      size = addSizes(b, loc, addSizes(b, loc, size, low), high);
+    return result;
+  }
   if (auto insert = value.getDefiningOp<tensor::InsertSliceOp>())
     return sizesOf(b, loc, insert.getDest());
   if (auto linalg = value.getDefiningOp<linalg::LinalgOp>())
@@ -145,15 +212,16 @@ Sizes sizesOf(OpBuilder &b, Location loc, Value value) {
       continue;
     }
     // One tensor.dim per value and dim, beside the value.
+    auto [source, at] = firstOfSymbol(value, d);
     Value dim;
-    for (Operation *user : value.getUsers())
+    for (Operation *user : source.getUsers())
       if (auto op = dyn_cast<tensor::DimOp>(user))
-        if (op.getConstantIndex() == d)
+        if (op.getConstantIndex() == at)
           dim = op;
     if (!dim) {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointAfterValue(value);
-      dim = tensor::DimOp::create(b, loc, value, d);
+      b.setInsertionPointAfterValue(source);
+      dim = tensor::DimOp::create(b, loc, source, at);
     }
     result.push_back(dim);
   }
@@ -195,6 +263,9 @@ struct Product {
   void multiply(OpFoldResult size) {
     if (auto v = known(size)) {
       factor *= *v;
+    } else if (auto mul = cast<Value>(size).getDefiningOp<arith::MulIOp>()) {
+      multiply(getAsOpFoldResult(mul.getLhs()));
+      multiply(getAsOpFoldResult(mul.getRhs()));
     } else {
       values.push_back(cast<Value>(size).getAsOpaquePointer());
       llvm::sort(values);

@@ -46,6 +46,8 @@ mlir::OpFoldResult minSizes(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::OpFoldResult x, mlir::OpFoldResult y);
 mlir::OpFoldResult maxSizes(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::OpFoldResult x, mlir::OpFoldResult y);
+/// Certainly not negative: sizes, and what is computed from them.
+bool nonNegative(mlir::OpFoldResult size);
 mlir::OpFoldResult product(mlir::OpBuilder &b, mlir::Location loc,
                            llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
