@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/graph/ConstantTranspose.h"
 #include "lowering/graph/Passes.h"
 #include "lowering/graph/Structure.h"
 #include "lowering/pipeline/Pipeline.h"
@@ -140,26 +141,48 @@ static Value constantFor(OpBuilder &b, Value root, ElementsAttr attr) {
   return arith::ConstantOp::create(b, loc, cast<TypedAttr>(element));
 }
 
+/// Transposed constants need no code; what is left is compiled.
+static void foldTransposes(func::FuncOp main) {
+  for (auto op : llvm::make_early_inc_range(
+           main.getBody().front().getOps<linalg::GenericOp>())) {
+    ElementsAttr value = transposedConstant(op);
+    if (!value)
+      continue;
+    OpBuilder b(op);
+    auto constant =
+        arith::ConstantOp::create(b, op.getLoc(), cast<TypedAttr>(value));
+    op.getResult(0).replaceAllUsesWith(constant.getResult());
+    op.erase();
+  }
+}
+
 LogicalResult extractConstants(ModuleOp module, bool evaluate) {
   auto main = cast_or_null<func::FuncOp>(findMain(module));
   if (!main)
     return failure();
+  if (evaluate)
+    foldTransposes(main);
   SmallVector<Value> roots = findRoots(main);
   if (roots.empty())
     return success();
-  func::FuncOp function = buildFunction(main, roots);
-
   OpBuilder b = OpBuilder::atBlockBegin(&main.getBody().front());
   SmallVector<Value> values;
   if (evaluate) {
-    llvm::Expected<SmallVector<ElementsAttr>> results =
-        evaluateConstants(function);
-    if (!results)
-      return module.emitError() << llvm::toString(results.takeError());
-    for (auto [root, attr] : llvm::zip_equal(roots, *results))
-      values.push_back(constantFor(b, root, attr));
-    function.erase();
+    // LLVM's instruction selection is quadratic in what one function holds.
+    constexpr size_t kRootsAtOnce = 8;
+    for (size_t i = 0; i < roots.size(); i += kRootsAtOnce) {
+      auto some = ArrayRef(roots).drop_front(i).take_front(kRootsAtOnce);
+      func::FuncOp function = buildFunction(main, some);
+      llvm::Expected<SmallVector<ElementsAttr>> results =
+          evaluateConstants(function);
+      function.erase();
+      if (!results)
+        return module.emitError() << llvm::toString(results.takeError());
+      for (auto [root, attr] : llvm::zip_equal(some, *results))
+        values.push_back(constantFor(b, root, attr));
+    }
   } else {
+    func::FuncOp function = buildFunction(main, roots);
     auto call = func::CallOp::create(b, main.getLoc(), function);
     for (auto [root, result] : llvm::zip_equal(roots, call.getResults()))
       values.push_back(asRoot(b, root, result));

@@ -79,6 +79,7 @@ translateToLLVM(ModuleOp module, llvm::LLVMContext &context,
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = optLevel >= 2;
   tuning.SLPVectorization = optLevel >= 2;
+  tuning.LoopUnrolling = optLevel >= 2;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager lam;
   llvm::FunctionAnalysisManager fam;

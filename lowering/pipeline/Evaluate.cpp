@@ -126,7 +126,8 @@ evaluateConstants(func::FuncOp constants) {
   if (failed(lowerToLLVM(*module, *host)))
     return llvm::createStringError("constant evaluation: " + messages);
   ObjectOptions options;
-  options.optLevel = 2;
+  // Each loop runs once: vectorising it costs more than it gives.
+  options.optLevel = 1;
   auto object = emitObject(*module, *host, options);
   if (!object)
     return object.takeError();
