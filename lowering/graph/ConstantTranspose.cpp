@@ -69,8 +69,7 @@ ElementsAttr transposedConstant(linalg::GenericOp op) {
   AffineMap in = op.getIndexingMapsArray()[0];
   SmallVector<int64_t> strides(source.size());
   int64_t stride = 1;
-  for (int64_t dim = static_cast<int64_t>(source.size()) - 1; dim >= 0;
-       --dim) {
+  for (int64_t dim = static_cast<int64_t>(source.size()) - 1; dim >= 0; --dim) {
     strides[in.getDimPosition(dim)] = stride;
     stride *= source[dim];
   }

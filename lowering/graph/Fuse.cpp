@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group is an anchor plus elementwise ops after it, plus the padding in
-// front of it. It may show one value to the outside, of the anchor's shape;
-// that also keeps groups from depending on each other in a circle. Anchors are
-// taken last first, so that a residual sum goes to the later convolution.
+// A group is an anchor, the elementwise ops after it, what only these read, and
+// the padding in front of it. It may show one value to the outside, of the
+// anchor's shape; that also keeps groups from depending on each other in a
+// circle. Anchors are taken last first, so that a residual sum goes to the
+// later convolution. A plain reduction also takes the elementwise ops in front
+// of it into its body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +15,7 @@
 #include "lowering/graph/Passes.h"
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,17 +35,25 @@ private:
   SmallVector<Operation *> ungrouped();
   void growForward(Group &group, linalg::GenericOp anchor);
   bool isEpilogue(Operation *op, const Group &group);
+  /// Elementwise ops that only the group's elementwise ops read.
+  void growBackward(Group &group);
+  /// Elementwise ops that only the reduction `anchor` reads.
+  void takePrologue(Group &group, linalg::GenericOp anchor);
   /// The number of values of `group` with users outside of it.
   unsigned countExposed(const Group &group);
   /// Padding of the anchor's inputs, copied so that it has one user.
   void takePadding(Group &group, linalg::GenericOp anchor);
-  void finish(const Group &group);
-  void mergeGroups();
+  void mark(const Group &group, int64_t id);
+  void mergePrologues();
+  void mergeEpilogues();
 
   func::FuncOp main;
   bool fuse;
   int64_t nextGroup = 0;
 };
+
+/// Marks what merges into a reduction's body.
+constexpr const char *kPrologue = "pto.prologue";
 
 /// Growing gives up on sets of so many ops that still show several values.
 constexpr size_t kMaxPending = 64;
@@ -73,32 +84,85 @@ static bool isDestinationFill(Operation *op) {
   });
 }
 
-bool GroupFormer::isEpilogue(Operation *op, const Group &group) {
-  if (isGrouped(op) || !isElementwise(op) || op->getNumResults() != 1)
-    return false;
-  auto generic = cast<linalg::GenericOp>(op);
-  if (!generic.getIndexingMapsArray().back().isIdentity())
-    return false;
-  auto inGroup = [&](Value value) {
-    Operation *def = value.getDefiningOp();
-    return def && group.contains(def);
-  };
-  bool uses = false;
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!inGroup(operand.get()))
-      continue;
-    if (!generic.isDpsInput(&operand) ||
-        !generic.getMatchingIndexingMap(&operand).isIdentity() ||
-        cast<RankedTensorType>(operand.get().getType()).getShape() !=
-            cast<RankedTensorType>(op->getResult(0).getType()).getShape())
+/// Whether `user` reads `value` element by element, in the same order, and
+/// has that shape.
+static bool readsInPlace(linalg::GenericOp user, Value value) {
+  for (OpOperand &operand : user->getOpOperands())
+    if (operand.get() == value &&
+        (!user.isDpsInput(&operand) ||
+         !user.getMatchingIndexingMap(&operand).isIdentity() ||
+         cast<RankedTensorType>(value.getType()).getShape() !=
+             cast<RankedTensorType>(user.getResult(0).getType()).getShape()))
       return false;
-    uses = true;
-  }
   // A body that looks values up (tensor.extract) needs all of them at once.
-  for (Operation &inner : *generic.getBody())
-    if (llvm::any_of(inner.getOperands(), inGroup))
+  for (Operation &inner : *user.getBody())
+    if (llvm::is_contained(inner.getOperands(), value))
       return false;
+  return true;
+}
+
+/// An elementwise op that can be merged with others of its shape.
+static bool isMergeable(Operation *op) {
+  return isElementwise(op) && op->getNumResults() == 1 &&
+         cast<linalg::GenericOp>(op).getIndexingMapsArray().back().isIdentity();
+}
+
+bool GroupFormer::isEpilogue(Operation *op, const Group &group) {
+  if (isGrouped(op) || !isMergeable(op))
+    return false;
+  bool uses = false;
+  for (Operation *member : group)
+    for (Value result : member->getResults()) {
+      Block &block = main.getBody().front();
+      if (llvm::none_of(result.getUsers(), [&](Operation *user) {
+            return block.findAncestorOpInBlock(*user) == op;
+          }))
+        continue;
+      if (!readsInPlace(cast<linalg::GenericOp>(op), result))
+        return false;
+      uses = true;
+    }
   return uses;
+}
+
+void GroupFormer::growBackward(Group &group) {
+  SmallVector<Operation *> worklist(group.begin(), group.end());
+  while (!worklist.empty()) {
+    Operation *member = worklist.pop_back_val();
+    if (!isMergeable(member))
+      continue;
+    for (Value operand : member->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || group.contains(def) || isGrouped(def) || !isMergeable(def))
+        continue;
+      if (llvm::all_of(def->getUsers(), [&](Operation *user) {
+            return group.contains(user) && isMergeable(user) &&
+                   readsInPlace(cast<linalg::GenericOp>(user), operand);
+          })) {
+        group.insert(def);
+        worklist.push_back(def);
+      }
+    }
+  }
+}
+
+void GroupFormer::takePrologue(Group &group, linalg::GenericOp anchor) {
+  if (opKind(anchor) != OpKind::Reduction)
+    return;
+  SmallVector<linalg::GenericOp> worklist{anchor};
+  while (!worklist.empty()) {
+    linalg::GenericOp user = worklist.pop_back_val();
+    for (OpOperand *operand : user.getDpsInputOperands()) {
+      Operation *def = operand->get().getDefiningOp();
+      if (!def || isGrouped(def) || group.contains(def) || !isMergeable(def) ||
+          !def->hasOneUse() ||
+          !user.getMatchingIndexingMap(operand).isProjectedPermutation())
+        continue;
+      def->setAttr(kPrologue, UnitAttr::get(main.getContext()));
+      group.insert(def);
+      worklist.push_back(cast<linalg::GenericOp>(def));
+    }
+  }
 }
 
 unsigned GroupFormer::countExposed(const Group &group) {
@@ -145,11 +209,11 @@ void GroupFormer::takePadding(Group &group, linalg::GenericOp anchor) {
   group.insert(pad);
 }
 
-void GroupFormer::finish(const Group &group) {
-  Attribute id =
-      IntegerAttr::get(IntegerType::get(main.getContext(), 64), nextGroup++);
+void GroupFormer::mark(const Group &group, int64_t id) {
+  Attribute attr =
+      IntegerAttr::get(IntegerType::get(main.getContext(), 64), id);
   for (Operation *op : group)
-    op->setAttr("pto.group", id);
+    op->setAttr("pto.group", attr);
 }
 
 SmallVector<Operation *> GroupFormer::ungrouped() {
@@ -160,17 +224,45 @@ SmallVector<Operation *> GroupFormer::ungrouped() {
   return ops;
 }
 
+/// Elementwise ops in front of a reduction move into its body.
+void GroupFormer::mergePrologues() {
+  IRRewriter rewriter(main.getContext());
+  SmallVector<Operation *> prologues;
+  for (Operation &op : main.getBody().front())
+    if (op.hasAttr(kPrologue))
+      prologues.push_back(&op);
+  for (Operation *op : llvm::reverse(prologues)) {
+    // x*x reads x once.
+    op = mergeElementwise(rewriter, cast<linalg::GenericOp>(op));
+    OpOperand &use = *op->use_begin();
+    auto user = cast<linalg::GenericOp>(use.getOwner());
+    Attribute id = user->getAttr("pto.group");
+    rewriter.setInsertionPoint(user);
+    auto fused = linalg::areElementwiseOpsFusable(&use)
+                     ? linalg::fuseElementwiseOps(rewriter, &use)
+                     : FailureOr<linalg::ElementwiseOpFusionResult>();
+    if (failed(fused)) {
+      // A kernel of its own after all.
+      op->setAttr("pto.group", rewriter.getI64IntegerAttr(nextGroup++));
+      continue;
+    }
+    fused->fusedOp->setAttr("pto.group", id);
+    for (auto [from, to] : fused->replacements)
+      if (from.getDefiningOp() == user)
+        rewriter.replaceAllUsesWith(from, to);
+    rewriter.eraseOp(user);
+    rewriter.eraseOp(op);
+  }
+}
+
 /// The elementwise ops of each group become one, which is also where operands
 /// of one value become scalars.
-void GroupFormer::mergeGroups() {
+void GroupFormer::mergeEpilogues() {
   SmallVector<SmallVector<linalg::GenericOp>> epilogues(nextGroup);
   for (Operation &op : main.getBody().front())
-    if (isGrouped(&op) && isElementwise(&op) && op.getNumResults() == 1) {
-      auto generic = cast<linalg::GenericOp>(op);
-      if (generic.getIndexingMapsArray().back().isIdentity())
-        epilogues[op.getAttrOfType<IntegerAttr>("pto.group").getInt()]
-            .push_back(generic);
-    }
+    if (isGrouped(&op) && isMergeable(&op))
+      epilogues[op.getAttrOfType<IntegerAttr>("pto.group").getInt()].push_back(
+          cast<linalg::GenericOp>(op));
   IRRewriter rewriter(main.getContext());
   for (ArrayRef<linalg::GenericOp> ops : epilogues) {
     if (ops.empty())
@@ -182,25 +274,41 @@ void GroupFormer::mergeGroups() {
 
 void GroupFormer::run() {
   if (fuse) {
-    for (bool anchors : {true, false})
-      for (Operation *op : anchors ? llvm::to_vector(llvm::reverse(ungrouped()))
-                                   : ungrouped()) {
-        auto generic = dyn_cast<linalg::GenericOp>(op);
-        if (!generic || isGrouped(op) || isElementwise(op) == anchors)
-          continue;
-        Group group;
-        group.insert(op);
-        takePadding(group, generic);
-        growForward(group, generic);
-        finish(group);
-      }
+    SmallVector<Group> anchored;
+    for (Operation *op : llvm::to_vector(llvm::reverse(ungrouped()))) {
+      auto anchor = dyn_cast<linalg::GenericOp>(op);
+      if (!anchor || isElementwise(op))
+        continue;
+      Group group;
+      group.insert(op);
+      takePadding(group, anchor);
+      growForward(group, anchor);
+      mark(group, nextGroup++);
+      anchored.push_back(group);
+    }
+    // What an anchor left over may still go to the next one.
+    for (auto [id, group] : llvm::enumerate(anchored)) {
+      takePrologue(group, cast<linalg::GenericOp>(group.front()));
+      growBackward(group);
+      mark(group, id);
+    }
+    for (Operation *op : ungrouped()) {
+      if (isGrouped(op) || !isElementwise(op))
+        continue;
+      Group group;
+      group.insert(op);
+      growForward(group, cast<linalg::GenericOp>(op));
+      growBackward(group);
+      mark(group, nextGroup++);
+    }
   }
   for (Operation *op : ungrouped()) {
     Group group;
     group.insert(op);
-    finish(group);
+    mark(group, nextGroup++);
   }
-  mergeGroups();
+  mergePrologues();
+  mergeEpilogues();
 }
 
 LogicalResult formGroups(ModuleOp module, bool fuse) {

@@ -85,6 +85,7 @@ static StringRef wordFor(Operation &op) {
       .Case<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp>(
           [](auto) { return "min"; })
       .Case<arith::SelectOp>([](auto) { return "select"; })
+      .Case<arith::CmpFOp, arith::CmpIOp>([](auto) { return "cmp"; })
       .Case<arith::SIToFPOp, arith::FPToSIOp, arith::ExtFOp, arith::TruncFOp,
             arith::ExtSIOp, arith::TruncIOp>([](auto) { return "cast"; })
       .Case<tensor::ExtractOp>([](auto) { return "gather"; })

@@ -74,13 +74,13 @@ OpKind opKind(Operation *op) {
   if (generic.getNumReductionLoops() == 0)
     return OpKind::Other;
   bool window = hasWindow(generic);
-  if (!isMultiplyAdd(generic))
-    return window ? OpKind::Window : OpKind::Reduction;
-  if (!window)
-    return OpKind::Contraction;
   std::optional<LoopRoles> roles = loopRoles(generic);
   if (!roles)
-    return OpKind::Window;
+    return window ? OpKind::Window : OpKind::Reduction;
+  // Without rows or columns of its own an operand is used once: a dot product.
+  if (!window)
+    return roles->batch.empty() && roles->out.empty() ? OpKind::Reduction
+                                                      : OpKind::Contraction;
   return roles->in.empty() && roles->out.empty() ? OpKind::Depthwise
                                                  : OpKind::Convolution;
 }
