@@ -12,11 +12,11 @@
 
 namespace pto::tuner {
 
-/// Compiles the model with default schedules and with the winners of `result`,
-/// and times both in turns in a runner. A failure is told in `problem`: the
-/// kernels' results stand without it.
+/// Compiles the model with default schedules and with the records of the
+/// database `db`, and times both in turns in a runner. A failure is told in
+/// `problem`: the kernels' results stand without it.
 ModelComparison compareWholeModel(const CompileOptions &model,
-                                  const TuneResult &result,
+                                  llvm::StringRef db,
                                   WorkerEvaluator &evaluator, double seconds);
 
 } // namespace pto::tuner

@@ -247,8 +247,24 @@ llvm::Error TuningRun::addSeeds(TuneTask &task) {
         llvm::consumeError(point.takeError());
     }
   }
-  // Every other schedule's own values.
-  for (unsigned b = 0; b < task.spec.branches.size(); ++b)
+  // The default with one knob changed by a step: the defaults are good guesses,
+  // so what is better is near more often than not.
+  if (task.byDefault) {
+    const search::Point &start = task.byDefault->point;
+    llvm::ArrayRef<search::Knob> knobs =
+        task.space.getBranches()[start.branch].knobs;
+    for (auto [i, knob] : llvm::enumerate(knobs))
+      for (int step : {1, -1}) {
+        int64_t choice = int64_t(start.choices[i]) + step;
+        if (choice < 0 || choice >= int64_t(knob.options.size()))
+          continue;
+        search::Point neighbour = start;
+        neighbour.choices[i] = unsigned(choice);
+        seeds.push_back(std::move(neighbour));
+      }
+  }
+  // Other schedules' own values, but for the last resort of each kernel.
+  for (unsigned b = 0; b + 1 < task.spec.branches.size(); ++b)
     if (!task.spec.branches[b].fromUser)
       seeds.push_back(task.space.defaultPoint(b));
   task.strategy->addSeeds(seeds);

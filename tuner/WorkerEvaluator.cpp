@@ -315,6 +315,7 @@ WorkerEvaluator::compare(const KernelSource &kernel,
   job.request["candidates"] = std::move(specs);
   job.request["timing"] = options.timing.toJson();
   job.request["rounds"] = 9;
+  job.request["seconds"] = 0.5;
   job.limit = milliseconds(options.measureSeconds * 2);
   Reply reply = runners.run(std::move(job));
   std::vector<MeasureResult> results(candidates.size());

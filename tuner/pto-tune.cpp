@@ -140,8 +140,10 @@ public:
   Error run() {
     if (Error error = readOptions())
       return error;
-    if (Error error = openStore())
-      return error;
+    database = options.db;
+    if (database != "none")
+      if (Error error = openStore())
+        return error;
     EvaluatorOptions e;
     e.target = options.target;
     e.threads = threads;
@@ -152,6 +154,12 @@ public:
     if (!made)
       return toolError(EnvironmentFailed, toString(made.takeError()));
     evaluator = std::move(*made);
+    // Without a database, one that goes away with the run.
+    if (database == "none") {
+      database = (evaluator->folder() + "/tune.db").str();
+      if (Error error = openStore())
+        return error;
+    }
     if (Error error = readModel())
       return error;
     return tune();
@@ -193,9 +201,7 @@ private:
   }
 
   Error openStore() {
-    if (options.db == "none")
-      return Error::success();
-    auto opened = db::Store::open(options.db, db::Store::Mode::Create);
+    auto opened = db::Store::open(database, db::Store::Mode::Create);
     if (!opened)
       return storeError(opened.takeError());
     store = std::move(*opened);
@@ -273,7 +279,7 @@ private:
         comparison.problem = "not timed: stopped early";
       else {
         progress->phase("timing the whole model", budget->remaining());
-        comparison = compareWholeModel(compileOptions(), *result, *evaluator,
+        comparison = compareWholeModel(compileOptions(), database, *evaluator,
                                        /*seconds=*/1.5);
       }
     }
@@ -321,8 +327,10 @@ private:
   std::optional<search::Budget> budget;
   std::vector<ShapeSet> shapes;
   std::vector<UserSchedule> userSchedules;
-  std::unique_ptr<db::Store> store;
+  // In this order: the evaluator removes its folder last.
   std::unique_ptr<WorkerEvaluator> evaluator;
+  std::string database; ///< Its file.
+  std::unique_ptr<db::Store> store;
   ModelTasks model;
 };
 

@@ -11,6 +11,9 @@
 using namespace pto::targets;
 namespace json = llvm::json;
 
+/// Of the limit above which a candidate is dropped.
+static constexpr double kHopelessFactor = 5;
+
 static json::Object answer(llvm::StringRef outcome,
                            const llvm::Twine &message = "") {
   // A json::Value of a StringRef refers to it: copy.
@@ -165,7 +168,11 @@ json::Object RunService::measure(const json::Object &request) {
     return answer(ready.takeError());
   pto_runtime *loops = runtimeFor(request);
 
-  auto checked = data->check(ready->kernel, ready->spec.call, loops);
+  const json::Object *p = request.getObject("timing");
+  TimingPolicy policy = TimingPolicy::fromJson(p ? *p : json::Object());
+  // The first run is cold: only far beyond the limit is a bound.
+  auto checked = data->check(ready->kernel, ready->spec.call, loops,
+                             kHopelessFactor * policy.dropAboveNs);
   if (!checked)
     return answer(checked.takeError());
   json::Object result = answer("ok");
@@ -176,9 +183,11 @@ json::Object RunService::measure(const json::Object &request) {
     result["message"] = json::fixUTF8(checked->problem);
     return result;
   }
-  const json::Object *policy = request.getObject("timing");
-  TimingData &cold =
-      timingFor(TimingPolicy::fromJson(policy ? *policy : json::Object()));
+  if (checked->partial) {
+    result["samples_ns"] = json::Array{checked->firstRunNs};
+    return result;
+  }
+  TimingData &cold = timingFor(policy);
   auto timed =
       TimedKernel::prepare(ready->kernel, ready->spec.call, cold, loops);
   if (!timed)
@@ -221,7 +230,9 @@ json::Object RunService::compare(const json::Object &request) {
 
   std::vector<std::vector<double>> samples(timed.size());
   int64_t rounds = request.getInteger("rounds").value_or(9);
-  for (int64_t round = 0; round < rounds; ++round)
+  double allowed = request.getNumber("seconds").value_or(0) * 1e9;
+  double start = nowNs();
+  for (int64_t round = 0; round < rounds || nowNs() - start < allowed; ++round)
     for (size_t i = 0; i < timed.size(); ++i) {
       // Every other round backwards, so that none always comes first.
       size_t c = round % 2 ? timed.size() - 1 - i : i;

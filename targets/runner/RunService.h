@@ -8,8 +8,9 @@
 //              -> outputs for all data sets, kept in the file `cache`
 //   measure    kernel, candidate, cache, threads, timing
 //              -> samples_ns, error, tolerance
-//   compare    kernel, candidates, cache, threads, timing, rounds
-//              -> samples_ns: one array per candidate, taken in turns
+//   compare    kernel, candidates, cache, threads, timing, rounds, seconds
+//              -> samples_ns: one array per candidate, taken in turns: at least
+//                 so many rounds, and for at least so long
 //   models     artifacts (paths), threads, seconds
 //              -> samples_ns: one array per artifact, taken in turns;
 //              difference

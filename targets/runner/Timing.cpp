@@ -7,7 +7,6 @@
 #include "targets/runner/Serve.h"
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <sys/mman.h>
 #include <utility>
 
@@ -16,12 +15,6 @@ namespace json = llvm::json;
 
 /// More copies than this of a small tensor add nothing but set-up time.
 static constexpr int64_t kMaxCopies = 256;
-
-double pto::targets::nowNs() {
-  timespec t;
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1e9 + t.tv_nsec;
-}
 
 json::Object TimingPolicy::toJson() const {
   return json::Object{{"cold_weight_bytes", coldWeightBytes},

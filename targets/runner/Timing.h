@@ -11,6 +11,7 @@
 #ifndef PTO_TARGETS_RUNNER_TIMING_H
 #define PTO_TARGETS_RUNNER_TIMING_H
 
+#include "targets/runner/Clock.h"
 #include "targets/runner/Verify.h"
 
 namespace pto::targets {
@@ -100,8 +101,6 @@ private:
   std::vector<void *> arguments;
   uint64_t turn = 0;
 };
-
-double nowNs();
 
 } // namespace pto::targets
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/runner/Verify.h"
+#include "targets/runner/Clock.h"
 #include "targets/runner/Serve.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -136,7 +137,9 @@ KernelData::runSet(const LoadedKernel &kernel, const CallSpec &call,
   reportPhase(std::string("running the kernel on ") + describe(set.kind));
   uint32_t mode = floatMode();
   runtime->fault = PTO_FAULT_NONE;
+  double start = nowNs();
   kernel.kernel(args.data(), sig.dims.data(), runtime);
+  double ns = nowNs() - start;
   if (runtime->fault != PTO_FAULT_NONE)
     return problem("the kernel reported fault " +
                    llvm::Twine(int(runtime->fault)));
@@ -164,6 +167,7 @@ KernelData::runSet(const LoadedKernel &kernel, const CallSpec &call,
   if (results)
     return result;
   result = judge(written, index);
+  result.firstRunNs = ns;
   if (!result.problem.empty())
     return problem(result.problem);
   return result;
@@ -190,7 +194,8 @@ CheckResult KernelData::judge(llvm::ArrayRef<const char *> outputs,
 
 llvm::Expected<CheckResult> KernelData::check(const LoadedKernel &kernel,
                                               const CallSpec &call,
-                                              pto_runtime *runtime) const {
+                                              pto_runtime *runtime,
+                                              double hopelessNs) const {
   CheckResult total;
   for (auto [index, set] : llvm::enumerate(sets)) {
     auto result = runSet(kernel, call, runtime, set, nullptr, index);
@@ -201,6 +206,12 @@ llvm::Expected<CheckResult> KernelData::check(const LoadedKernel &kernel,
     total.problem = result->problem;
     if (!total.problem.empty())
       break;
+    if (index == 0) {
+      total.firstRunNs = result->firstRunNs;
+      total.partial = hopelessNs > 0 && result->firstRunNs > hopelessNs;
+      if (total.partial)
+        break;
+    }
   }
   return total;
 }

@@ -20,6 +20,8 @@ struct CheckResult {
   std::string problem;
   double worstError = 0;
   double tolerance = 0;
+  double firstRunNs = 0; ///< Of the first data set's run: cold, but a bound.
+  bool partial = false;  ///< Checked on the first data set alone.
 };
 
 class KernelData {
@@ -42,10 +44,11 @@ public:
   /// that has died since.
   llvm::Error loadReference(llvm::StringRef cacheFile);
 
-  /// Runs a candidate on all data sets.
+  /// Runs a candidate on all data sets; on the first alone if that takes longer
+  /// than `hopelessNs` (0: never), for there is no use in such a candidate.
   llvm::Expected<CheckResult> check(const LoadedKernel &kernel,
-                                    const CallSpec &call,
-                                    pto_runtime *runtime) const;
+                                    const CallSpec &call, pto_runtime *runtime,
+                                    double hopelessNs = 0) const;
 
   /// Compares outputs (mixed set) that a timed run left; `outputs` are in the
   /// order of the raw arguments, null for inputs.
