@@ -102,7 +102,13 @@ llvm::Expected<OwningOpRef<ModuleOp>> Reader::run() {
   module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return failure("is no valid MLIR:\n  " + messages.text);
-  (*module)->setAttr("pto.model", b.getStringAttr(llvm::sys::path::stem(path)));
+  if (!(*module)->hasAttr("pto.model"))
+    (*module)->setAttr("pto.model",
+                       b.getStringAttr(llvm::sys::path::stem(path)));
+  if (llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp func) {
+        return func->hasAttr("pto.kernel");
+      }))
+    return std::move(module);
   if (auto error = findMain())
     return error;
   nameValues();

@@ -13,7 +13,8 @@
 
 namespace pto::lowering {
 
-/// Reads the module at `path`. The model is @main, or else the only public
+/// Reads the module at `path`. One that is in the "kernels" form already comes
+/// back as it is. Else the model is @main, or else the only public
 /// function, which is renamed. Arguments without `pto.name` are called input0,
 /// input1, ...; results output0, ... . Options mean what they mean for ONNX.
 /// A file that does not parse and ops outside linalg, tensor, arith and math

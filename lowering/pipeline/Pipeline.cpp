@@ -93,7 +93,20 @@ LogicalResult cleanUp(ModuleOp module) {
   return pm.run(module);
 }
 
+/// Only outputs may be written: in-place analysis takes an argument that says
+/// nothing as writable, and weights are in read-only memory.
+void protectInputs(func::FuncOp func) {
+  if (func.isExternal() || func.getNumResults() > func.getNumArguments())
+    return;
+  Builder b(func.getContext());
+  for (unsigned i = 0; i < func.getNumArguments() - func.getNumResults(); ++i)
+    if (!func.getArgAttr(i, "bufferization.writable"))
+      func.setArgAttr(i, "bufferization.writable", b.getBoolAttr(false));
+}
+
 LogicalResult bufferise(ModuleOp module) {
+  for (auto func : module.getOps<func::FuncOp>())
+    protectInputs(func);
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
