@@ -181,9 +181,13 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
   }
   nativeWidth = std::max<int64_t>(1, options.vectorBits / bits);
 
-  if (options.tile.size() > rank)
-    return refuse("more tile sizes than the result has dims (" + Twine(rank) +
-                  ")");
+  // Tile sizes belong to the last dims that are more than one long (a 1-D
+  // convolution's result may be 1x508x1x512); the very last always counts.
+  SmallVector<int64_t> tileOf(rank, 1);
+  int next = int(options.tile.size()) - 1;
+  for (int d = int(rank) - 1; d >= 0 && next >= 0; --d)
+    if (d + 1 == int(rank) || type.getDimSize(d) != 1)
+      tileOf[d] = options.tile[next--];
   int64_t position = options.vectorLoop < 0
                          ? rank - 1
                          : std::min<int64_t>(options.vectorLoop, rank - 1);
@@ -207,8 +211,7 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
   int64_t vectors = 1;
   for (unsigned d = 0; d < rank; ++d) {
     int64_t dim = type.getDimSize(d);
-    size_t skipped = rank - options.tile.size();
-    int64_t t = d < skipped ? 1 : options.tile[d - skipped];
+    int64_t t = tileOf[d];
     if (t < 0)
       return refuse("a tile size is negative");
     if (t == 0 && dim == ShapedType::kDynamic)

@@ -168,8 +168,6 @@ LogicalResult normaliseResults(ModuleOp module) {
   return success();
 }
 
-/// Elementwise math as polynomials on f32 (vectors and scalars): libm calls
-/// would make every vector scalar.
 struct ApproximateMath
     : public PassWrapper<ApproximateMath, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApproximateMath)
@@ -178,15 +176,7 @@ struct ApproximateMath
                     vector::VectorDialect>();
   }
   void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    auto f32Only = [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.tanh", "math.erf",
-                                 "math.log", "math.log2", "math.log1p",
-                                 "math.expm1", "math.sin", "math.cos"},
-                                name);
-    };
-    populateMathPolynomialApproximationPatterns(patterns, f32Only);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(approximateMath(getOperation())))
       signalPassFailure();
   }
 };

@@ -9,6 +9,7 @@
 #ifndef PTO_LOWERING_PIPELINE_STAGES_H
 #define PTO_LOWERING_PIPELINE_STAGES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace pto::lowering {
@@ -32,6 +33,9 @@ mlir::LogicalResult lowerParallelLoops(mlir::ModuleOp module);
 
 /// Frees each heap buffer at the end of the block that allocates it.
 mlir::LogicalResult freeBuffers(mlir::ModuleOp module);
+
+/// exp, tanh, erf and the like on f32, scalars and vectors, as polynomials.
+mlir::LogicalResult approximateMath(mlir::func::FuncOp func);
 
 } // namespace pto::lowering
 

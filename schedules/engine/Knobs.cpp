@@ -103,7 +103,11 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
   int64_t width = std::max<int64_t>(1, target.vectorBits / facts.elementBits);
   size_t rank = facts.shape.size();
   int64_t n = rank >= 1 ? facts.shape[rank - 1] : 1;
-  int64_t m = rank >= 2 ? facts.shape[rank - 2] : 1;
+  // The rows' dim, as micro-kernels count them: the last one of more than 1.
+  int64_t m = 1;
+  for (size_t d = 0; d + 1 < rank; ++d)
+    if (facts.shape[d] != 1)
+      m = facts.shape[d];
   n = n < 0 ? 256 : n;
   m = m < 0 ? 256 : m;
   SmallVector<int64_t> values;
