@@ -13,6 +13,9 @@ using namespace mlir;
 
 namespace pto::lowering {
 
+/// Constants of at most so many bytes are inline.
+constexpr size_t kInlineBytes = 64;
+
 /// Copies a row-major tensor so that dim i of the copy is dim perm[i], of size
 /// sizes[i], of `from`. Width is the element's size in bytes.
 template <typename Element>
@@ -92,6 +95,8 @@ ElementsAttr transposedConstant(linalg::GenericOp op) {
   default:
     return {};
   }
+  if (blob.getData().size() <= kInlineBytes)
+    return DenseElementsAttr::getFromRawBuffer(type, blob.getData());
   return DenseResourceElementsAttr::get(type, "transposed", std::move(blob));
 }
 
