@@ -25,9 +25,10 @@ using namespace pto::tuner;
 
 /// Slower than this multiple of the best: no chance, one sample is enough.
 static constexpr double kDropFactor = 2.5;
-/// A time below the roof by more than this is no time. The margin covers turbo
-/// clocks that the peak's measurement missed.
-static constexpr double kRoofMargin = 1.2;
+/// Times that beat the measured roof by more than this are not believed. Twice
+/// the roof happens honestly: when its measurement shared the core with another
+/// process's hyper-thread.
+static constexpr double kRoofMargin = 2.5;
 /// How much faster than the default a winner must be when both are timed in
 /// turns; less is noise, and the default is what people know.
 static constexpr double kWinMargin = 0.99;
@@ -80,11 +81,8 @@ llvm::Expected<TuneResult> TuningRun::run(std::vector<TaskSpec> specs) {
   });
   if (llvm::Error error = addNames())
     return std::move(error);
-  progress.phase("measuring the machine's peak", secondsLeft());
-  auto peak = evaluator.peak();
-  if (!peak)
-    return peak.takeError();
-  result.peak = *peak;
+  if (llvm::Error error = measurePeak())
+    return std::move(error);
   for (auto &task : result.tasks)
     if (llvm::Error error = start(*task))
       return std::move(error);
@@ -93,10 +91,28 @@ llvm::Expected<TuneResult> TuningRun::run(std::vector<TaskSpec> specs) {
   for (auto &task : result.tasks)
     if (llvm::Error error = confirm(*task))
       return std::move(error);
+  if (!stopping())
+    if (llvm::Error error = measurePeak())
+      return std::move(error);
   progress.finish();
   result.seconds = budget.elapsed();
   result.stopped = stopping();
   return std::move(result);
+}
+
+/// Other load lowers what is measured, never raises it: the highest counts.
+llvm::Error TuningRun::measurePeak() {
+  progress.phase("measuring the machine's peak", secondsLeft());
+  auto peak = evaluator.peak();
+  if (!peak)
+    return peak.takeError();
+  Peak &best = result.peak;
+  best.gflops = std::max(best.gflops, peak->gflops);
+  best.gflopsSingle = std::max(best.gflopsSingle, peak->gflopsSingle);
+  best.gbytes = std::max(best.gbytes, peak->gbytes);
+  if (!peak->isa.empty())
+    best.isa = peak->isa;
+  return llvm::Error::success();
 }
 
 llvm::Error TuningRun::addNames() {
@@ -247,6 +263,10 @@ llvm::Error TuningRun::addSeeds(TuneTask &task) {
         llvm::consumeError(point.takeError());
     }
   }
+  // Other schedules' own values, but for the last resort of each kernel.
+  for (unsigned b = 0; b + 1 < task.spec.branches.size(); ++b)
+    if (!task.spec.branches[b].fromUser)
+      seeds.push_back(task.space.defaultPoint(b));
   // The default with one knob changed by a step: the defaults are good guesses,
   // so what is better is near more often than not.
   if (task.byDefault) {
@@ -263,10 +283,6 @@ llvm::Error TuningRun::addSeeds(TuneTask &task) {
         seeds.push_back(std::move(neighbour));
       }
   }
-  // Other schedules' own values, but for the last resort of each kernel.
-  for (unsigned b = 0; b + 1 < task.spec.branches.size(); ++b)
-    if (!task.spec.branches[b].fromUser)
-      seeds.push_back(task.space.defaultPoint(b));
   task.strategy->addSeeds(seeds);
   return llvm::Error::success();
 }
@@ -324,7 +340,9 @@ llvm::Error TuningRun::tryPoints(TuneTask &task,
 }
 
 bool TuningRun::isImplausible(const TuneTask &task, double ns) const {
-  double roof = result.peak.gflopsSingle * options.threads * kRoofMargin;
+  double roof =
+      kRoofMargin *
+      std::max(result.peak.gflops, result.peak.gflopsSingle * options.threads);
   return roof > 0 && task.spec.flops > 0 && task.spec.flops / ns > roof;
 }
 
@@ -368,6 +386,9 @@ llvm::Error TuningRun::judge(TuneTask &task, const search::Point &point,
     trial.error = measured->error;
     if (trial.outcome == db::Outcome::Ok) {
       trial.setSamples(measured->samplesNs);
+      if (isImplausible(task, trial.bestNs))
+        if (llvm::Error error = measurePeak())
+          return error;
       if (isImplausible(task, trial.bestNs)) {
         trial.message =
             formatTime(trial.bestNs) + " is below what the measured peak of " +
@@ -496,6 +517,23 @@ llvm::Expected<CompileResult> TuningRun::compileOne(TuneTask &task,
   return result;
 }
 
+llvm::Error TuningRun::revert(TuneTask &task, llvm::StringRef why) {
+  if (!task.byDefault)
+    return llvm::Error::success();
+  auto compiled = compileOne(task, task.byDefault->point);
+  if (!compiled)
+    return compiled.takeError();
+  if (compiled->cancelled || compiled->outcome != db::Outcome::Ok)
+    return llvm::Error::success();
+  task.best = task.byDefault;
+  task.tunedNs = task.defaultNs;
+  task.note = why.str();
+  if (!store)
+    return llvm::Error::success();
+  return putRecord(task, *task.best, compiled->text, task.tunedNs,
+                   task.defaultNs, /*replace=*/true);
+}
+
 llvm::Error TuningRun::confirm(TuneTask &task) {
   if (!task.best)
     return llvm::Error::success();
@@ -503,7 +541,7 @@ llvm::Error TuningRun::confirm(TuneTask &task) {
   task.defaultNs = task.byDefault ? task.byDefault->bestNs : 0;
   bool isDefault = task.byDefault && task.byDefault->point == task.best->point;
   // In a hurry, or nothing to compare: the search's figures stand.
-  if (stopping() || !task.byDefault || isDefault)
+  if (stopping() || !task.byDefault || isDefault || budget.isSpent())
     return llvm::Error::success();
   // Nothing new since a former run confirmed it.
   if (task.trials == 0 && store) {

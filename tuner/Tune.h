@@ -51,8 +51,13 @@ public:
 
   llvm::Expected<TuneResult> run(std::vector<TaskSpec> specs);
 
+  /// Makes the default a kernel's record after all: in the whole model its
+  /// winner did not hold.
+  llvm::Error revert(TuneTask &task, llvm::StringRef why);
+
 private:
   llvm::Error addNames();
+  llvm::Error measurePeak();
   llvm::Error start(TuneTask &task);
   llvm::Error resume(TuneTask &task);
   llvm::Error measureDefault(TuneTask &task);

@@ -19,8 +19,7 @@ using db::Outcome;
 
 /// Copies beyond these sizes cost set-up time and change nothing: no cache is
 /// shared by so little.
-static constexpr int64_t kMinCold = 4 << 20, kMaxColdWeights = 96 << 20,
-                         kMaxColdData = 32 << 20;
+static constexpr int64_t kMaxColdWeights = 96 << 20, kMaxColdData = 32 << 20;
 /// Compilers keep some memory per candidate.
 static constexpr unsigned kCompilationsPerLife = 400;
 
@@ -87,9 +86,9 @@ WorkerEvaluator::~WorkerEvaluator() {
 }
 
 void WorkerEvaluator::setModelSizes(int64_t weightBytes, int64_t dataBytes) {
-  options.timing.coldWeightBytes =
-      std::clamp(weightBytes, kMinCold, kMaxColdWeights);
-  options.timing.coldDataBytes = std::clamp(dataBytes, kMinCold, kMaxColdData);
+  // A model that fits a cache finds itself there at its next run: no minimum.
+  options.timing.coldWeightBytes = std::min(weightBytes, kMaxColdWeights);
+  options.timing.coldDataBytes = std::min(dataBytes, kMaxColdData);
 }
 
 /// What a reply means for a trial. An error: the run cannot go on.

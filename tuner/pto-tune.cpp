@@ -18,7 +18,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include <atomic>
+#include <cmath>
 #include <csignal>
 #include <unistd.h>
 
@@ -92,6 +92,11 @@ struct Options {
                             cl::desc("Write the report as JSON")};
   cl::extrahelp more{moreHelp};
 };
+
+/// A tuned model may not be slower than this; less is noise.
+constexpr double kSlower = 1.01;
+/// Kernels that gain less than this are the first suspects if it is.
+constexpr double kSmallGain = 1.05;
 
 volatile std::sig_atomic_t interrupts = 0;
 
@@ -275,13 +280,10 @@ private:
       return storeError(result.takeError());
     ModelComparison comparison;
     if (isWholeModel()) {
-      if (stopRequested())
-        comparison.problem = "not timed: stopped early";
-      else {
-        progress->phase("timing the whole model", budget->remaining());
-        comparison = compareWholeModel(compileOptions(), database, *evaluator,
-                                       /*seconds=*/1.5);
-      }
+      auto compared = compareModel(run, *result, *progress);
+      if (!compared)
+        return storeError(compared.takeError());
+      comparison = std::move(*compared);
     }
     progress->finish();
     result->seconds = budget->elapsed();
@@ -295,6 +297,55 @@ private:
         options.json,
         formatv("{0:2}\n", json::Value(reportJson(*result, about, comparison)))
             .str());
+  }
+
+  /// Kernels alone can mislead. If the model is not faster with its winners,
+  /// those that gain little go first, then all of them.
+  Expected<ModelComparison> compareModel(TuningRun &run, TuneResult &result,
+                                         Progress &progress) {
+    ModelComparison comparison;
+    std::vector<double> thresholds{HUGE_VAL, kSmallGain};
+    while (true) {
+      if (stopRequested()) {
+        comparison.problem = "not timed: stopped early";
+        return comparison;
+      }
+      progress.phase("timing the whole model", budget->remaining());
+      comparison = compareWholeModel(compileOptions(), database, *evaluator,
+                                     /*seconds=*/1.5);
+      if (comparison.tunedNs <= kSlower * comparison.defaultNs)
+        return comparison;
+      unsigned reverted = 0;
+      while (!reverted && !thresholds.empty()) {
+        auto taken = takeBack(run, result, thresholds.back());
+        if (!taken)
+          return taken.takeError();
+        reverted = *taken;
+        thresholds.pop_back();
+      }
+      if (!reverted)
+        return comparison; // Equal code: noise.
+      progress.note(formatv("the model is slower with its winners ({0:f2}x): "
+                            "{1} of them taken back",
+                            comparison.defaultNs / comparison.tunedNs,
+                            reverted));
+    }
+  }
+
+  /// Makes the default the record of all kernels whose winner gained less than
+  /// `gain`; how many they are.
+  Expected<unsigned> takeBack(TuningRun &run, TuneResult &result, double gain) {
+    unsigned count = 0;
+    for (auto &task : result.tasks) {
+      if (!task->best || !task->byDefault ||
+          task->best->point == task->byDefault->point ||
+          task->defaultNs >= gain * task->tunedNs)
+        continue;
+      if (Error error = run.revert(*task, "slower in the whole model"))
+        return std::move(error);
+      ++count;
+    }
+    return count;
   }
 
   CompileOptions compileOptions() const {

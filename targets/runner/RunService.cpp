@@ -11,6 +11,8 @@
 using namespace pto::targets;
 namespace json = llvm::json;
 
+/// Of a comparison, however slow the rivals are.
+static constexpr int64_t kMinRounds = 3;
 /// Of the limit above which a candidate is dropped.
 static constexpr double kHopelessFactor = 5;
 
@@ -230,9 +232,14 @@ json::Object RunService::compare(const json::Object &request) {
 
   std::vector<std::vector<double>> samples(timed.size());
   int64_t rounds = request.getInteger("rounds").value_or(9);
-  double allowed = request.getNumber("seconds").value_or(0) * 1e9;
+  double allowed = request.getNumber("seconds").value_or(1) * 1e9;
   double start = nowNs();
-  for (int64_t round = 0; round < rounds || nowNs() - start < allowed; ++round)
+  auto goesOn = [&](int64_t round) {
+    double used = nowNs() - start;
+    return round < kMinRounds || (round < rounds && used < 2 * allowed) ||
+           used < allowed;
+  };
+  for (int64_t round = 0; goesOn(round); ++round)
     for (size_t i = 0; i < timed.size(); ++i) {
       // Every other round backwards, so that none always comes first.
       size_t c = round % 2 ? timed.size() - 1 - i : i;

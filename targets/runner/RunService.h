@@ -9,8 +9,9 @@
 //   measure    kernel, candidate, cache, threads, timing
 //              -> samples_ns, error, tolerance
 //   compare    kernel, candidates, cache, threads, timing, rounds, seconds
-//              -> samples_ns: one array per candidate, taken in turns: at least
-//                 so many rounds, and for at least so long
+//              -> samples_ns: one array per candidate, taken in turns, for
+//              about
+//                 so long, and so many rounds if that fits twice the time
 //   models     artifacts (paths), threads, seconds
 //              -> samples_ns: one array per artifact, taken in turns;
 //              difference

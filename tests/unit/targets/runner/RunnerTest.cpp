@@ -147,13 +147,14 @@ TEST_F(RunnerTest, compareTakesTurns) {
   job.request["candidates"] =
       json::Array{candidate("good"), candidate("slow"), candidate("packed")};
   job.request["rounds"] = 4;
+  job.request["seconds"] = 0.02; // Too little for 4 rounds of the slow one.
   Reply r = pool->run(std::move(job));
   ASSERT_EQ(ReplyStatus::Answered, r.status) << r.message;
   const json::Array *all = r.body.getArray("samples_ns");
   ASSERT_TRUE(all) << text(r);
   ASSERT_EQ(3u, all->size());
   for (const json::Value &v : *all)
-    EXPECT_EQ(4u, v.getAsArray()->size());
+    EXPECT_GE(v.getAsArray()->size(), 3u);
   EXPECT_GT(*(*(*all)[1].getAsArray())[0].getAsNumber(), 2e6);
 }
 
