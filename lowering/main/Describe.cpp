@@ -37,7 +37,16 @@ public:
   explicit TableBuilder(ModuleOp module)
       : b(OpBuilder::atBlockEnd(module.getBody())), loc(module.getLoc()) {}
 
+  /// Equal texts are one global: the runtime compares addresses.
   Field string(StringRef text) {
+    auto [known, isNew] = strings.try_emplace(text, Field::i64(0));
+    if (isNew)
+      known->second = newString(text);
+    return known->second;
+  }
+
+private:
+  Field newString(StringRef text) {
     std::string name = "pto.text." + std::to_string(count++);
     std::string bytes = text.str() + '\0';
     auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
@@ -47,6 +56,7 @@ public:
     return Field::pointer(name);
   }
 
+public:
   Field table(ArrayRef<Field> fields) {
     if (fields.empty())
       return Field::pointer("");
@@ -148,6 +158,7 @@ private:
   }
 
   Location loc;
+  llvm::StringMap<Field> strings;
   unsigned count = 0;
 };
 
@@ -161,18 +172,19 @@ Field valueTable(TableBuilder &tables, ArrayRef<ValueInfo> values) {
     fields.push_back(Field::i32(value.dtype));
     fields.push_back(Field::i32(value.shape.size()));
     fields.push_back(tables.table(shape));
+    SmallVector<Field> dims;
+    for (const std::string &dim : value.dims)
+      dims.push_back(tables.string(dim));
+    fields.push_back(tables.table(dims));
   }
+  static_assert(sizeof(pto_value_info) == 32, "mirror the struct here");
   return tables.table(fields);
 }
 
 Field stepTable(TableBuilder &tables, ArrayRef<StepInfo> steps) {
   SmallVector<Field> fields;
-  llvm::StringMap<Field> names;
   for (const StepInfo &step : steps) {
-    auto [name, isNew] = names.try_emplace(step.kernel, Field::i64(0));
-    if (isNew)
-      name->second = tables.string(step.kernel);
-    fields.push_back(name->second);
+    fields.push_back(tables.string(step.kernel));
     fields.push_back(Field::f64(step.flops));
     fields.push_back(Field::f64(step.bytes));
   }

@@ -212,6 +212,12 @@ private:
              << PTO_MAX_RANK << " dimensions";
     for (int64_t dim : tensor.getShape())
       info.shape.push_back(ShapedType::isDynamic(dim) ? -1 : dim);
+    auto dims =
+        attributes ? attributes.getAs<ArrayAttr>("pto.dims") : ArrayAttr();
+    if (dims && static_cast<int64_t>(dims.size()) == tensor.getRank() &&
+        !tensor.hasStaticShape())
+      for (Attribute dim : dims)
+        info.dims.push_back(cast<StringAttr>(dim).str());
     return info;
   }
 

@@ -36,8 +36,9 @@ struct MainOptions {
 /// An input or an output of the model.
 struct ValueInfo {
   std::string name;
-  int32_t dtype = 0;          ///< pto_abi.h's number.
-  std::vector<int64_t> shape; ///< -1: known at run time.
+  int32_t dtype = 0;             ///< pto_abi.h's number.
+  std::vector<int64_t> shape;    ///< -1: known at run time.
+  std::vector<std::string> dims; ///< Names of such sizes; empty: none has one.
 };
 
 /// One kernel call of @main.

@@ -368,6 +368,32 @@ static int check_tensor(pto_context *context, const char *kind, size_t index,
   return PTO_OK;
 }
 
+/* Generated code reads a size where it is convenient: all that share a name
+ * must agree. Equal names are one string in an artifact. */
+static int check_named_sizes(pto_context *context, const pto_tensor *inputs) {
+  const pto_signature *signature = &context->model->signature;
+  for (size_t i = 0; i < signature->input_count; ++i) {
+    const pto_value_info *a = &signature->inputs[i];
+    for (int32_t d = 0; a->dims && d < a->rank; ++d) {
+      if (a->shape[d] >= 0 || !a->dims[d][0])
+        continue;
+      for (size_t j = 0; j <= i; ++j) {
+        const pto_value_info *b = &signature->inputs[j];
+        for (int32_t e = 0; b->dims && e < b->rank; ++e)
+          if (b->shape[e] < 0 && b->dims[e] == a->dims[d] &&
+              inputs[j].shape[e] != inputs[i].shape[d])
+            return fail(context, PTO_INVALID_ARGUMENT,
+                        "input %zu ('%s'): dim %d ('%s') is %lld, but %lld in "
+                        "input '%s'",
+                        i, a->name, d, a->dims[d],
+                        (long long)inputs[i].shape[d],
+                        (long long)inputs[j].shape[e], b->name);
+      }
+    }
+  }
+  return PTO_OK;
+}
+
 static int overlap(const pto_tensor *a, const pto_tensor *b) {
   uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
   return x < y + (uintptr_t)tensor_bytes(b) &&
@@ -450,12 +476,11 @@ void pto_invoke(pto_call *call, int64_t step, pto_kernel kernel,
     kernel(args, dims, call->runtime);
   }
   if (__builtin_expect(call->runtime->fault != PTO_FAULT_NONE, 0))
-    call->status =
-        fail(context, PTO_RUNTIME_FAULT, "kernel %s (step %lld): %s",
-             context->model->steps[step].name, (long long)step,
-             call->runtime->fault == PTO_FAULT_INDEX_OUT_OF_BOUNDS
-                 ? "an index in the data is out of bounds"
-                 : "unknown fault");
+    call->status = fail(context, PTO_RUNTIME_FAULT, "kernel %s (step %lld): %s",
+                        context->model->steps[step].name, (long long)step,
+                        call->runtime->fault == PTO_FAULT_INDEX_OUT_OF_BOUNDS
+                            ? "an index in the data is out of bounds"
+                            : "unknown fault");
 }
 
 void pto_copy(pto_call *call, void *to, const void *from, int64_t bytes) {
@@ -484,6 +509,9 @@ int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
     if (status != PTO_OK)
       return status;
   }
+  int named = check_named_sizes(context, inputs);
+  if (named != PTO_OK)
+    return named;
   for (size_t i = 0; i < m; ++i) {
     const pto_value_info *info = &signature->outputs[i];
     context->outputs[i].data = (void *)0;

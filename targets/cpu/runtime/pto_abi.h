@@ -85,12 +85,15 @@ typedef struct pto_options {
   int64_t reserved[4];
 } pto_options;
 
-/* One input or output. A size of -1 is known only at run time. */
+/* One input or output. A size of -1 is known only at run time; its name is in
+ * dims (null: no names, or "" where there is none), and dims of one name must
+ * be equal in all inputs. */
 typedef struct pto_value_info {
   const char *name;
   int32_t dtype;
   int32_t rank;
   const int64_t *shape;
+  const char *const *dims;
 } pto_value_info;
 
 typedef struct pto_signature {

@@ -29,7 +29,7 @@ typedef struct pto_call {
   char *arena;              /* 24: set by pto_prepare */
   pto_runtime *runtime;     /* 32 */
   pto_context *context;     /* 40 */
-  int32_t status;           /* of the run so far; once set, kernels are skipped */
+  int32_t status; /* of the run so far; once set, kernels are skipped */
 } pto_call;
 
 typedef void (*pto_kernel)(void *const *args, const int64_t *dims,
@@ -47,8 +47,8 @@ typedef struct pto_model {
   uint64_t step_count;
   const pto_step *steps;
   void (*main)(pto_call *call); /* leaves its status in the call */
-  const char *weights;      /* in this file, or null */
-  const char *weights_file; /* name of the file beside the .so, or null */
+  const char *weights;          /* in this file, or null */
+  const char *weights_file;     /* name of the file beside the .so, or null */
   uint64_t weights_size;
   uint64_t weights_id; /* hash of the contents; the file's header has it too */
   uint64_t features;   /* mask over pto_features.h */

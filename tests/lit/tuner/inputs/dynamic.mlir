@@ -14,7 +14,8 @@ module attributes {pto.model = "dynamic"} {
     } -> tensor<?x4xf32>
     return %r : tensor<?x4xf32>
   }
-  func.func @main(%x: tensor<?x4xf32> {pto.name = "x"})
+  func.func @main(%x: tensor<?x4xf32> {pto.name = "x", pto.dims = ["n", ""]},
+                  %z: tensor<?xf32> {pto.name = "z", pto.dims = ["n"]})
       -> (tensor<?xf32> {pto.name = "y"}, tensor<?x4xf32> {pto.name = "x2"}) {
     %c0 = arith.constant 0 : index
     %c4 = arith.constant 4 : index

@@ -20,4 +20,4 @@ y[1] = -1
 write("insert", [x], [y, w])
 for n in (0, 1, 3, 1000):
     x = np.arange(4 * n, dtype=np.float32).reshape(n, 4) + 1
-    write(f"dynamic{n}", [x], [16 * x.reshape(-1), 2 * x])
+    write(f"dynamic{n}", [x, np.zeros(n, np.float32)], [16 * x.reshape(-1), 2 * x])
