@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/pipeline/MicroKernel.h"
+#include "lowering/pipeline/Padding.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -71,6 +72,10 @@ public:
   Emitter(RewriterBase &b, const Chain &chain)
       : Chain(chain), b(b), loc(root.getLoc()), dest(root.getDpsInits()[0]) {}
 
+  /// Reads a padded operand from its source where the tiles allow it; returns
+  /// the buffer that is then not read any more.
+  memref::AllocOp readAroundPadding();
+
   void run() {
     at.assign(rank, Index());
     loops(0);
@@ -98,18 +103,32 @@ private:
     return b.createOrFold<memref::DimOp>(loc, dest, dim);
   }
   void forEachPoint(llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)>);
+  const PaddedAxis *paddedAxis(unsigned resultDim) const;
+  const PaddedAxis *paddedReduction(unsigned loop) const;
+  std::pair<int64_t, int64_t> fullWindows(const PaddedAxis &axis,
+                                          int64_t extent) const;
+  bool isOutside(ArrayRef<Index> point) const;
+  SmallVector<Value> clampedLoop(linalg::LinalgOp op, unsigned level,
+                                 const PaddedAxis &axis,
+                                 SmallVector<Value> accs);
+  unsigned resultDimOf(unsigned loop) const {
+    return llvm::find(anchorLoop, loop) - anchorLoop.begin();
+  }
   static bool isContiguous(AffineMap map, unsigned loop, const Chunk &chunk,
                            bool alignedTile);
 
   RewriterBase &b;
   Location loc;
   Value dest;
+  std::optional<Padding> padding;
 
   // State while emitting.
   SmallVector<Index> at; ///< The tile's position, per result dim.
   Value dynamicLanes;    ///< Elements in a dynamic last dim.
   SmallVector<Chunk> chunks;
   SmallVector<Index> reductionAt; ///< Position of each reduction loop.
+  /// Result dims along which the tile's windows may reach over the edge.
+  llvm::SmallDenseSet<unsigned> edges;
 };
 
 llvm::Error Chain::analyse(const MicroKernelOptions &options) {
@@ -243,6 +262,30 @@ void Emitter::loops(unsigned level) {
     at[dim] = {op.getInductionVar(), 0};
     loops(level + 1);
   };
+  if (const PaddedAxis *axis = paddedAxis(dim); axis && step > 1) {
+    // Tiles at the edges stand alone, at constant positions, so that the taps
+    // outside are known; those between them share one loop.
+    auto [low, high] = fullWindows(*axis, extent);
+    int64_t begin = llvm::divideCeilSigned(low, step) * step;
+    int64_t end = std::max(begin, high / step * step);
+    auto alone = [&](int64_t from, int64_t to) {
+      for (int64_t o = from; o < to; o += step) {
+        at[dim] = {Value(), o};
+        size[dim] = std::min(step, extent - o);
+        if (o < low || o + size[dim] > high)
+          edges.insert(dim);
+        loops(level + 1);
+        edges.erase(dim);
+      }
+      size[dim] = step;
+    };
+    alone(0, std::min(begin, extent));
+    if (begin < end)
+      loop(constantIndex(begin), constantIndex(end), step);
+    if (begin < extent)
+      alone(end, extent);
+    return;
+  }
   if (extent != ShapedType::kDynamic) {
     int64_t whole = extent / step * step;
     if (whole == step) {
@@ -400,6 +443,13 @@ SmallVector<Value> Emitter::reduce(linalg::LinalgOp op, unsigned level,
   unsigned loop = reductionLoops[level];
   int64_t extent = op.getStaticLoopRanges()[loop];
   int64_t by = std::max<int64_t>(1, unroll[level]);
+  if (const PaddedAxis *axis = paddedReduction(loop)) {
+    unsigned dim = resultDimOf(axis->parallelLoop);
+    if (size[dim] == 1 && !edges.contains(dim))
+      return clampedLoop(op, level, *axis, std::move(accs));
+    if (edges.contains(dim))
+      by = extent; // Each tap's own position must be known.
+  }
   auto step = [&](Index index, SmallVector<Value> in) {
     reductionAt.push_back(index);
     SmallVector<Value> out = reduce(op, level + 1, std::move(in));
@@ -448,6 +498,10 @@ SmallVector<Value> Emitter::body(linalg::LinalgOp op, ArrayRef<Value> accs) {
   unsigned i = 0;
   forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
     SmallVector<Index> p = pointOf(op, point, chunk);
+    if (isOutside(p)) {
+      results.push_back(accs[i++]);
+      return;
+    }
     SmallVector<Value> args;
     for (OpOperand *in : op.getDpsInputOperands())
       args.push_back(access(op, *in, p, anchorLoop[rank - 1], chunk, cache));
@@ -598,15 +652,30 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
 
   if (!isa<MemRefType>(operand.get().getType()))
     return known = vector::BroadcastOp::create(b, loc, type, operand.get());
+  Value memory = operand.get();
+  bool padded = padding && padding->operand == &operand;
+  if (padded)
+    memory = padding->source;
   auto indices = [&](ArrayRef<Index> where) {
     SmallVector<Value> values;
-    for (AffineExpr e : map.getResults())
-      values.push_back(indexValue(e, where));
+    for (auto [i, e] : llvm::enumerate(map.getResults())) {
+      if (!padded) {
+        values.push_back(indexValue(e, where));
+        continue;
+      }
+      auto [start, low] = padding->shift[i];
+      SmallVector<Index> shifted(where);
+      if (std::optional<int64_t> c = getConstantIntValue(start))
+        shifted.push_back({Value(), *c - low});
+      else
+        shifted.push_back({cast<Value>(start), -low});
+      values.push_back(
+          indexValue(e + b.getAffineDimExpr(where.size()), shifted));
+    }
     return values;
   };
   if (!varies) {
-    Value scalar =
-        memref::LoadOp::create(b, loc, operand.get(), indices(point));
+    Value scalar = memref::LoadOp::create(b, loc, memory, indices(point));
     return known = vector::BroadcastOp::create(b, loc, type, scalar);
   }
   int64_t step = size[rank - 1];
@@ -617,9 +686,8 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
     AffineMap minor =
         AffineMap::getMinorIdentityMap(map.getNumResults(), 1, b.getContext());
     return known = vector::TransferReadOp::create(
-               b, loc, type, operand.get(), indices(point),
-               AffineMapAttr::get(minor), pad, maskFor(chunk),
-               b.getBoolArrayAttr({true}));
+               b, loc, type, memory, indices(point), AffineMapAttr::get(minor),
+               pad, maskFor(chunk), b.getBoolArrayAttr({true}));
   }
   // Strided: lane by lane.
   if (chunk.lanes < 0) {
@@ -632,8 +700,7 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
       Value base = where[vectorLoop].base;
       where[vectorLoop].base =
           base ? arith::AddIOp::create(b, loc, base, lane).getResult() : lane;
-      Value scalar =
-          memref::LoadOp::create(b, loc, operand.get(), indices(where));
+      Value scalar = memref::LoadOp::create(b, loc, memory, indices(where));
       result = vector::InsertOp::create(b, loc, scalar, result, l);
     }
     return known = result;
@@ -642,10 +709,107 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
   for (int64_t l = 0; l < chunk.width; ++l) {
     SmallVector<Index> where(point);
     where[vectorLoop] = where[vectorLoop].plus(std::min(l, chunk.lanes - 1));
-    lanes.push_back(
-        memref::LoadOp::create(b, loc, operand.get(), indices(where)));
+    lanes.push_back(memref::LoadOp::create(b, loc, memory, indices(where)));
   }
   return known = vector::FromElementsOp::create(b, loc, type, lanes);
+}
+
+memref::AllocOp Emitter::readAroundPadding() {
+  if (!anchor)
+    return {};
+  std::optional<Padding> found = resolvePadding(anchor);
+  if (!found)
+    return {};
+  ArrayRef<int64_t> shape = cast<ShapedType>(dest.getType()).getShape();
+  for (const PaddedAxis &axis : found->axes) {
+    unsigned dim = resultDimOf(axis.parallelLoop);
+    if (dim + 1 == rank) // Vectors would have to be masked by position.
+      return {};
+    // Edge tiles need constant positions and windows known while compiling.
+    if (size[dim] > 1 && (ShapedType::isDynamic(shape[dim]) ||
+                          !isConstantIntValue(axis.offset, 0)))
+      return {};
+    if (ShapedType::isDynamic(anchor.getStaticLoopRanges()[axis.reductionLoop]))
+      return {};
+  }
+  padding = std::move(found);
+  return padding->buffer;
+}
+
+const PaddedAxis *Emitter::paddedAxis(unsigned resultDim) const {
+  if (padding)
+    for (const PaddedAxis &axis : padding->axes)
+      if (resultDimOf(axis.parallelLoop) == resultDim)
+        return &axis;
+  return nullptr;
+}
+
+const PaddedAxis *Emitter::paddedReduction(unsigned loop) const {
+  if (padding)
+    for (const PaddedAxis &axis : padding->axes)
+      if (axis.reductionLoop == loop)
+        return &axis;
+  return nullptr;
+}
+
+/// The positions [low, high) along a padded axis whose windows lie inside.
+std::pair<int64_t, int64_t> Emitter::fullWindows(const PaddedAxis &axis,
+                                                 int64_t extent) const {
+  linalg::LinalgOp op = anchor;
+  int64_t taps = op.getStaticLoopRanges()[axis.reductionLoop];
+  int64_t shift = axis.c - axis.low;
+  int64_t low = std::max<int64_t>(0, llvm::divideCeilSigned(-shift, axis.a));
+  int64_t last = axis.extent - 1 - shift - axis.b * (taps - 1);
+  int64_t high = last < 0 ? 0 : std::min<int64_t>(extent, last / axis.a + 1);
+  return {std::min(low, extent), std::max(std::min(low, extent), high)};
+}
+
+/// True if a tap of an edge tile lies outside the source.
+bool Emitter::isOutside(ArrayRef<Index> point) const {
+  if (!padding)
+    return false;
+  for (const PaddedAxis &axis : padding->axes) {
+    if (!edges.contains(resultDimOf(axis.parallelLoop)))
+      continue;
+    int64_t at = axis.a * point[axis.parallelLoop].offset +
+                 axis.b * point[axis.reductionLoop].offset + axis.c - axis.low;
+    if (at < 0 || at >= axis.extent)
+      return true;
+  }
+  return false;
+}
+
+/// A reduction loop over the taps inside the source only; the tile is one long
+/// along the axis.
+SmallVector<Value> Emitter::clampedLoop(linalg::LinalgOp op, unsigned level,
+                                        const PaddedAxis &axis,
+                                        SmallVector<Value> accs) {
+  int64_t taps = op.getStaticLoopRanges()[axis.reductionLoop];
+  // Source index of tap 0: a * o + start.
+  Index o = at[resultDimOf(axis.parallelLoop)];
+  AffineExpr first = b.getAffineDimExpr(0) * axis.a + axis.c - axis.low;
+  SmallVector<Index> position{o};
+  if (std::optional<int64_t> c = getConstantIntValue(axis.offset)) {
+    first = first + *c;
+  } else {
+    first = first + b.getAffineDimExpr(1);
+    position.push_back({cast<Value>(axis.offset), 0});
+  }
+  auto bound = [&](AffineExpr e) { return indexValue(e, position); };
+  Value low = arith::MaxSIOp::create(b, loc, constantIndex(0),
+                                     bound((-first).ceilDiv(axis.b)));
+  Value high =
+      arith::MinSIOp::create(b, loc, constantIndex(taps),
+                             bound((-first + axis.extent).ceilDiv(axis.b)));
+  auto loopOp = scf::ForOp::create(b, loc, low, high, constantIndex(1), accs);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loopOp.getBody());
+  reductionAt.push_back({loopOp.getInductionVar(), 0});
+  SmallVector<Value> inner =
+      reduce(op, level + 1, SmallVector<Value>(loopOp.getRegionIterArgs()));
+  reductionAt.pop_back();
+  scf::YieldOp::create(b, loc, inner);
+  return SmallVector<Value>(loopOp.getResults());
 }
 
 /// The chain of a root on tensors, by what it uses.
@@ -756,19 +920,25 @@ LogicalResult expandMicroKernels(ModuleOp module) {
     if (op->hasAttr(kMicroKernel))
       roots.push_back(op);
   });
+  llvm::SetVector<Operation *> unread;
   for (linalg::LinalgOp root : roots) {
     auto attr = root->getAttrOfType<DictionaryAttr>(kMicroKernel);
     Chain chain = findOnBuffers(root);
     if (llvm::Error e = chain.analyse(readOptions(attr)))
       return root.emitError(llvm::toString(std::move(e)));
     rewriter.setInsertionPoint(root);
-    Emitter(rewriter, chain).run();
+    Emitter emitter(rewriter, chain);
+    if (memref::AllocOp buffer = emitter.readAroundPadding())
+      unread.insert(buffer);
+    emitter.run();
     rewriter.eraseOp(root);
     if (chain.anchor && chain.anchor != root)
       rewriter.eraseOp(chain.anchor);
     if (chain.fill)
       rewriter.eraseOp(chain.fill);
   }
+  for (Operation *buffer : unread)
+    eraseUnreadPadding(rewriter, cast<memref::AllocOp>(buffer));
   return success();
 }
 

@@ -56,6 +56,26 @@ std::string conv(const char *input, const char *map, const char *filter,
          out + "xf32>\n" + extra;
 }
 
+/// The kernel with its input padded by one along h and w: `input` is the shape
+/// before the pad, `padded` the one that the body reads.
+std::string padInput(std::string kernel, const std::string &input,
+                     const std::string &padded, const char *value) {
+  auto replaceAll = [&](const std::string &from, const std::string &to) {
+    for (size_t at = 0; (at = kernel.find(from, at)) != std::string::npos;
+         at += to.size())
+      kernel.replace(at, from.size(), to);
+  };
+  replaceAll("%x: tensor<" + padded, "%src: tensor<" + input);
+  std::string pad = std::string("{\n%pv = arith.constant ") + value +
+                    " : f32\n%x = tensor.pad %src low[0, 1, 1, 0] high[0, 1, "
+                    "1, 0] {\n^bb0(%i: index, %j: index, %k: index, %l: "
+                    "index):\ntensor.yield %pv : f32\n} : tensor<" +
+                    input + "xf32> to tensor<" + padded + "xf32>\n";
+  size_t brace = kernel.find("{\n", kernel.find("-> tensor"));
+  kernel.replace(brace, 2, pad);
+  return kernel;
+}
+
 /// relu(x + 0.5 * bias-like scalar) into %out, as the root.
 std::string epilogue(const char *out, int rank) {
   std::string dims;
@@ -123,6 +143,40 @@ std::vector<std::pair<std::string, std::string>> kernels() {
                       depthwiseMap("n, h*2+kh, w*2+kw, c").c_str(), "3x3x20",
                       "1x7x7x20") +
                      epilogue("1x7x7x20", 4));
+  k.emplace_back(
+      "conv3x3_padded",
+      padInput(conv("1x21x31x6",
+                    convMap("n, h+kh, w+kw, i", "kh, kw, i, o").c_str(),
+                    "3x3x6x40", "1x19x29x40") +
+                   epilogue("1x19x29x40", 4),
+               "1x19x29x6", "1x21x31x6", "0.0"));
+  k.emplace_back(
+      "conv5x5_stride2_tiny_padded",
+      padInput(conv("1x6x7x3",
+                    convMap("n, h*2+kh, w*2+kw, i", "kh, kw, i, o").c_str(),
+                    "5x5x3x17", "1x1x2x17") +
+                   epilogue("1x1x2x17", 4),
+               "1x4x5x3", "1x6x7x3", "0.0"));
+  k.emplace_back(
+      "depthwise3x3_stride2_padded",
+      padInput(conv("1x16x16x20", depthwiseMap("n, h*2+kh, w*2+kw, c").c_str(),
+                    "3x3x20", "1x7x7x20") +
+                   epilogue("1x7x7x20", 4),
+               "1x14x14x20", "1x16x16x20", "0.0"));
+  k.emplace_back("maxpool_padded",
+                 padInput(R"(
+func.func @kernel(%x: tensor<1x11x11x19xf32> {pto.role = "input"}, %out: tensor<1x5x5x19xf32> {pto.role = "output"}) -> tensor<1x5x5x19xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %w = tensor.empty() : tensor<3x3xf32>
+  %f = linalg.fill ins(%low : f32) outs(%out : tensor<1x5x5x19xf32>) -> tensor<1x5x5x19xf32>
+  %0 = linalg.generic {pto.anchor, pto.root, indexing_maps = [affine_map<(n, h, w, c, kh, kw) -> (n, h*2+kh, w*2+kw, c)>, affine_map<(n, h, w, c, kh, kw) -> (kh, kw)>, affine_map<(n, h, w, c, kh, kw) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<1x11x11x19xf32>, tensor<3x3xf32>) outs(%f : tensor<1x5x5x19xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.maximumf %c, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<1x5x5x19xf32>
+  return %0 : tensor<1x5x5x19xf32>
+})",
+                          "1x9x9x19", "1x11x11x19", "0xFF800000"));
   k.emplace_back("maxpool", R"(
 func.func @kernel(%x: tensor<1x9x9x19xf32> {pto.role = "input"}, %out: tensor<1x4x4x19xf32> {pto.role = "output"}) -> tensor<1x4x4x19xf32> {
   %low = arith.constant 0xFF800000 : f32
