@@ -59,8 +59,16 @@ public:
       if (!file)
         return failure("cannot be read");
       auto kernel = file->lookupSymbol<func::FuncOp>("kernel");
-      if (kernel && !file->lookupSymbol("main"))
+      if (kernel && !file->lookupSymbol("main")) {
+        // Anything else in a module's body is not the kernel's, and can keep
+        // MLIR busy for ever (an op that uses its own result).
+        for (Operation &op : file->getBody()->getOperations())
+          if (!isa<func::FuncOp>(op))
+            return failure(("illegal: '" + op.getName().getStringRef() +
+                            "' stands outside of the functions")
+                               .str());
         return addKernel(kernel, 1);
+      }
     }
     lowering::ImportOptions import;
     import.shapes = shapes;

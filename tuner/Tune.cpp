@@ -6,7 +6,8 @@
 //   addNames         target, kernels and schedules get their rows
 //   peak             the machine's roof, once
 //   start            per kernel: resume (stored trials), measureDefault,
-//                    addSeeds (neighbours' winners, the user's scripts)
+//                    measureUserScripts, addSeeds (neighbours' winners, steps
+//                    from the default)
 //   search           Allocation picks a kernel, Strategy proposes a batch,
 //                    tryPoints compiles it and judges each candidate
 //   confirm          winner against default in turns, then the record
@@ -162,6 +163,8 @@ llvm::Error TuningRun::start(TuneTask &task) {
     return error;
   if (!task.unusable.empty())
     return llvm::Error::success();
+  if (llvm::Error error = measureUserScripts(task))
+    return error;
   return addSeeds(task);
 }
 
@@ -214,14 +217,10 @@ llvm::Error TuningRun::measureDefault(TuneTask &task) {
     search::Point point = task.space.defaultPoint(b);
     if (task.space.refusal(point))
       continue;
-    std::optional<db::Trial> known;
-    if (store) {
-      auto found = store->findTrial(task.key, task.scheduleHashes[b],
-                                    task.space.toJson(point), maker);
-      if (!found)
-        return found.takeError();
-      known = std::move(*found);
-    }
+    auto found = findTrial(task, point);
+    if (!found)
+      return found.takeError();
+    const std::optional<db::Trial> &known = *found;
     if (known && known->outcome == db::Outcome::Ok) {
       task.byDefault = Measured{point, known->bestNs, known->id};
       return llvm::Error::success();
@@ -238,11 +237,34 @@ llvm::Error TuningRun::measureDefault(TuneTask &task) {
   return llvm::Error::success();
 }
 
+/// Whatever the limits are: the user wants to know what becomes of them.
+llvm::Error TuningRun::measureUserScripts(TuneTask &task) {
+  std::vector<search::Point> points;
+  for (unsigned b = 0; b < task.spec.branches.size(); ++b) {
+    if (!task.spec.branches[b].fromUser)
+      continue;
+    search::Point point = task.space.defaultPoint(b);
+    auto known = findTrial(task, point);
+    if (!known)
+      return known.takeError();
+    if (!*known)
+      points.push_back(std::move(point));
+  }
+  if (points.empty())
+    return llvm::Error::success();
+  return tryPoints(task, points, db::Purpose::Search);
+}
+
+llvm::Expected<std::optional<db::Trial>>
+TuningRun::findTrial(TuneTask &task, const search::Point &point) {
+  if (!store)
+    return std::nullopt;
+  return store->findTrial(task.key, task.scheduleHashes[point.branch],
+                          task.space.toJson(point), maker);
+}
+
 llvm::Error TuningRun::addSeeds(TuneTask &task) {
   std::vector<search::Point> seeds;
-  for (unsigned b = 0; b < task.spec.branches.size(); ++b)
-    if (task.spec.branches[b].fromUser)
-      seeds.push_back(task.space.defaultPoint(b));
   if (store) {
     db::Kernel kernel;
     kernel.hash = task.key.kernelHash;
@@ -466,12 +488,13 @@ llvm::Error TuningRun::search() {
     uint64_t count = options.batch;
     if (options.maxTrials)
       count = std::min(count, options.maxTrials -
-                                  std::min(task.trials, options.maxTrials));
+                                  std::min(task.searched, options.maxTrials));
     std::vector<search::Point> points;
     if (count)
       points = task.strategy->propose(count);
     double start = budget.elapsed();
     uint64_t before = task.trials;
+    task.searched += points.size();
     if (!points.empty())
       if (llvm::Error error = tryPoints(task, points, db::Purpose::Search))
         return error;

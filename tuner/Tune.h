@@ -22,7 +22,9 @@ struct TuneOptions {
   double budgetSeconds = 600;
   unsigned threads = 1;
   uint64_t seed = 0;
-  uint64_t maxTrials = 0; ///< New trials per kernel, 0: no limit.
+  /// New trials per kernel, beside the default and the user's scripts; 0: no
+  /// limit.
+  uint64_t maxTrials = 0;
   std::string strategy = "evolution";
   /// Candidates compiled side by side before they are measured one by one.
   unsigned batch = 8;
@@ -61,7 +63,10 @@ private:
   llvm::Error start(TuneTask &task);
   llvm::Error resume(TuneTask &task);
   llvm::Error measureDefault(TuneTask &task);
+  llvm::Error measureUserScripts(TuneTask &task);
   llvm::Error addSeeds(TuneTask &task);
+  llvm::Expected<std::optional<db::Trial>>
+  findTrial(TuneTask &task, const search::Point &point);
   llvm::Error search();
   llvm::Error confirm(TuneTask &task);
   llvm::Error putRecord(TuneTask &task, const Measured &winner,

@@ -61,6 +61,7 @@ public:
   std::map<int64_t, CompileResult> compiled;
 
   uint64_t trials = 0;   ///< New ones in this run.
+  uint64_t searched = 0; ///< Of those, proposed by the search.
   uint64_t resumed = 0;  ///< Found in the database.
   bool prepared = false; ///< The reference's outputs are there.
   std::string unusable;  ///< Why the kernel cannot be tuned.

@@ -15,6 +15,8 @@ namespace json = llvm::json;
 static constexpr int64_t kMinRounds = 3;
 /// Of the limit above which a candidate is dropped.
 static constexpr double kHopelessFactor = 5;
+/// Below this, a full check costs next to nothing.
+static constexpr double kHopelessNs = 20e6;
 
 static json::Object answer(llvm::StringRef outcome,
                            const llvm::Twine &message = "") {
@@ -173,8 +175,11 @@ json::Object RunService::measure(const json::Object &request) {
   const json::Object *p = request.getObject("timing");
   TimingPolicy policy = TimingPolicy::fromJson(p ? *p : json::Object());
   // The first run is cold: only far beyond the limit is a bound.
-  auto checked = data->check(ready->kernel, ready->spec.call, loops,
-                             kHopelessFactor * policy.dropAboveNs);
+  double hopeless =
+      policy.dropAboveNs > 0
+          ? std::max(kHopelessFactor * policy.dropAboveNs, kHopelessNs)
+          : 0;
+  auto checked = data->check(ready->kernel, ready->spec.call, loops, hopeless);
   if (!checked)
     return answer(checked.takeError());
   json::Object result = answer("ok");
