@@ -92,7 +92,8 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
         bool ours = llvm::all_of(op->getUsers(), [&](Operation *user) {
           return user == slice || chain.contains(user);
         });
-        if (!isa<linalg::LinalgOp>(op) || !(ours || isa<linalg::FillOp>(op)))
+        if (!isa<linalg::LinalgOp>(op) || op->hasAttr("pto.pack") ||
+            !(ours || isa<linalg::FillOp>(op)))
           return std::nullopt;
         chain.insert(op);
         return scf::SCFTileAndFuseOptions::ControlFnResult{};
