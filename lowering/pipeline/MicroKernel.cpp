@@ -62,9 +62,19 @@ struct Chain {
   SmallVector<unsigned> reductionLoops;       ///< Of the anchor.
   SmallVector<int64_t> order, unroll;
   SmallVector<int64_t> size; ///< Of the register tile; -1: dynamic last dim.
+  bool prefetch = false;
 
   /// Fills in the rest; an error is a precondition that does not hold.
   llvm::Error analyse(const MicroKernelOptions &options);
+};
+
+/// An operand in panels, [N/width][rest...][width], each of which is read from
+/// start to end once for every tile of the dims inside the panels' loop.
+struct Panels {
+  Value flat; ///< The operand as one dim.
+  int64_t width = 0, elements = 0, count = 0; ///< Of a panel; panels.
+  AffineExpr step;                            ///< Position within `rest`.
+  int64_t passes = 1;                         ///< Tiles per panel.
 };
 
 class Emitter : private Chain {
@@ -78,6 +88,8 @@ public:
 
   void run() {
     at.assign(rank, Index());
+    if (prefetch && anchor)
+      findPanels();
     loops(0);
   }
 
@@ -103,6 +115,8 @@ private:
     return b.createOrFold<memref::DimOp>(loc, dest, dim);
   }
   void forEachPoint(llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)>);
+  void findPanels();
+  void prefetchNextPanel();
   const PaddedAxis *paddedAxis(unsigned resultDim) const;
   const PaddedAxis *paddedReduction(unsigned loop) const;
   std::pair<int64_t, int64_t> fullWindows(const PaddedAxis &axis,
@@ -121,6 +135,7 @@ private:
   Location loc;
   Value dest;
   std::optional<Padding> padding;
+  std::optional<Panels> panels;
 
   // State while emitting.
   SmallVector<Index> at; ///< The tile's position, per result dim.
@@ -216,6 +231,7 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
   if (options.unroll.size() > reductionLoops.size())
     return refuse("more unroll factors than reduction loops (" +
                   Twine(reductionLoops.size()) + ")");
+  prefetch = options.prefetch;
   unroll.assign(reductionLoops.size() - options.unroll.size(), 1);
   unroll.append(options.unroll.begin(), options.unroll.end());
   int64_t points = 1;
@@ -496,6 +512,8 @@ SmallVector<Value> Emitter::body(linalg::LinalgOp op, ArrayRef<Value> accs) {
   std::map<AccessKey, Value> cache;
   SmallVector<Value> results;
   unsigned i = 0;
+  if (panels)
+    prefetchNextPanel();
   forEachPoint([&](ArrayRef<int64_t> point, const Chunk &chunk) {
     SmallVector<Index> p = pointOf(op, point, chunk);
     if (isOutside(p)) {
@@ -736,6 +754,79 @@ memref::AllocOp Emitter::readAroundPadding() {
   return padding->buffer;
 }
 
+/// Finds the operand worth prefetching: packed along the result's last dim,
+/// whose loop is the outermost, with more than one panel and more than one pass
+/// over each.
+void Emitter::findPanels() {
+  auto result = cast<ShapedType>(dest.getType());
+  if (order.front() != int64_t(rank) - 1 || !result.hasStaticShape())
+    return;
+  int64_t passes = 1;
+  for (unsigned d = 0; d + 1 < rank; ++d)
+    passes *= llvm::divideCeil(result.getDimSize(d), size[d]);
+  if (passes < 2)
+    return;
+  AffineExpr last = b.getAffineDimExpr(anchorLoop[rank - 1]);
+  for (OpOperand *in : anchor.getDpsInputOperands()) {
+    auto type = dyn_cast<MemRefType>(in->get().getType());
+    AffineMap map = anchor.getMatchingIndexingMap(in);
+    if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity() ||
+        map.getNumResults() < 3)
+      continue;
+    int64_t width = type.getShape().back(), count = type.getShape().front();
+    if (map.getResults().front() != last.floorDiv(width) ||
+        map.getResults().back() != last % width || count < 2 ||
+        size[rank - 1] != width)
+      continue;
+    Panels found;
+    found.width = width;
+    found.count = count;
+    found.elements = type.getNumElements() / count;
+    found.passes = passes;
+    found.step = b.getAffineConstantExpr(0);
+    for (auto [e, extent] :
+         llvm::zip_equal(map.getResults().drop_front().drop_back(),
+                         type.getShape().drop_front().drop_back()))
+      found.step = found.step * extent + e;
+    ReassociationIndices all;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      all.push_back(i);
+    found.flat = memref::CollapseShapeOp::create(
+        b, loc, in->get(), ArrayRef<ReassociationIndices>{all});
+    panels = found;
+    return;
+  }
+}
+
+/// Each pass over a panel asks for its share of the next one: what memory
+/// delivers during all passes would else be waited for in the first.
+void Emitter::prefetchNextPanel() {
+  unsigned last = rank - 1;
+  if (!at[last].base)
+    return; // The tail panel: none follows.
+  auto result = cast<ShapedType>(dest.getType());
+  SmallVector<Index> p(at);
+  AffineExpr pass = b.getAffineConstantExpr(0);
+  for (unsigned d = 0; d < last; ++d)
+    pass = pass * int64_t(llvm::divideCeil(result.getDimSize(d), size[d])) +
+           b.getAffineDimExpr(d).floorDiv(size[d]);
+  AffineExpr next = b.getAffineDimExpr(last).floorDiv(panels->width) + 1;
+  // The reduction's position, in the anchor's loops.
+  SmallVector<AffineExpr> reduction(anchor.getNumLoops(),
+                                    b.getAffineConstantExpr(0));
+  for (auto [i, loop] : llvm::enumerate(reductionLoops)) {
+    reduction[loop] = b.getAffineDimExpr(p.size());
+    p.push_back(reductionAt[i]);
+  }
+  AffineExpr share =
+      pass * (panels->elements / panels->passes) +
+      panels->step.replaceDims(reduction) *
+          int64_t(llvm::divideCeil(panels->width, panels->passes));
+  Value index = indexValue(next * panels->elements + share, p);
+  memref::PrefetchOp::create(b, loc, panels->flat, index, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 const PaddedAxis *Emitter::paddedAxis(unsigned resultDim) const {
   if (padding)
     for (const PaddedAxis &axis : padding->axes)
@@ -882,6 +973,7 @@ MicroKernelOptions readOptions(DictionaryAttr attr) {
       llvm::to_vector(attr.getAs<DenseI64ArrayAttr>("unroll").asArrayRef());
   options.vectorLoop = attr.getAs<IntegerAttr>("vector_loop").getInt();
   options.vectorBits = attr.getAs<IntegerAttr>("vector_bits").getInt();
+  options.prefetch = attr.getAs<BoolAttr>("prefetch").getValue();
   return options;
 }
 
@@ -900,7 +992,8 @@ llvm::Error markMicroKernel(linalg::LinalgOp root,
   root->setAttr(
       kMicroKernel,
       b.getDictionaryAttr(
-          {b.getNamedAttr("tile_sizes", b.getDenseI64ArrayAttr(options.tile)),
+          {b.getNamedAttr("prefetch", b.getBoolAttr(options.prefetch)),
+           b.getNamedAttr("tile_sizes", b.getDenseI64ArrayAttr(options.tile)),
            b.getNamedAttr("unroll", b.getDenseI64ArrayAttr(options.unroll)),
            b.getNamedAttr("vector_bits",
                           b.getI64IntegerAttr(options.vectorBits)),

@@ -37,6 +37,8 @@ struct MicroKernelOptions {
   llvm::SmallVector<int64_t> unroll;
   /// Native vector width.
   int64_t vectorBits = 256;
+  /// Prefetch the next panel of a packed operand while this one is in use.
+  bool prefetch = false;
 };
 
 /// Marks `root`, a linalg op on tensors, and what can be fused with it. An

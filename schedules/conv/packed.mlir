@@ -19,6 +19,7 @@ module attributes {transform.with_named_sequence} {
     %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>
     %dim = transform.tune.knob<"parallel_dim"> options = {source = "parallel_dim"} -> !transform.param<i64>
     %loop = transform.tune.knob<"vector_loop"> options = [0, -1, 1] -> !transform.param<i64>
+    %prefetch = transform.tune.knob<"prefetch"> options = [1, 0] -> !transform.param<i64>
     %unroll = transform.tune.knob<"unroll"> options = [1, 2, 4] -> !transform.param<i64>
 
     // Weights in panels [F/panel][window][C][panel], packed when compiling.
@@ -28,7 +29,7 @@ module attributes {transform.with_named_sequence} {
 
     %root = transform.structured.match attributes {pto.root} in %kernel : (!transform.any_op) -> !transform.any_op
     %part = transform.pto.distribute %root dim(%dim) threads(%threads) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
-    transform.pto.microkernel %part tile_sizes [%rows, %panel] unroll [%unroll] vector_loop(%loop) vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.pto.microkernel %part tile_sizes [%rows, %panel] unroll [%unroll] vector_loop(%loop) vector_bits(%bits) prefetch(%prefetch) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.yield
   }
 }

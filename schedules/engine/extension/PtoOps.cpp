@@ -97,6 +97,12 @@ DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
       return emitDefiniteFailure() << "expects vector_bits of at least 64";
     options.vectorBits = *v;
   }
+  if (Value prefetch = getPrefetch()) {
+    FailureOr<int64_t> v = integerOf(state, prefetch);
+    if (failed(v))
+      return emitDefiniteFailure() << "expects an integer prefetch";
+    options.prefetch = *v != 0;
+  }
   for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
     if (!linalgOp)
@@ -118,6 +124,7 @@ void MicroKernelOp::getEffects(
   onlyReadsHandle(getDynamicUnrollMutable(), effects);
   onlyReadsHandle(getVectorLoopMutable(), effects);
   onlyReadsHandle(getVectorBitsMutable(), effects);
+  onlyReadsHandle(getPrefetchMutable(), effects);
   modifiesPayload(effects);
 }
 

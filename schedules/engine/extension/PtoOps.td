@@ -31,7 +31,8 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
     vectorised. `unroll` says how many iterations of the last reduction loops
     are unrolled (0: all). `vector_loop` places the loop over the last dim among
     the tile loops (0: outermost; -1, the default: innermost). `vector_bits` is
-    the native vector width.
+    the native vector width. `prefetch` (0 or 1): while a panel of a packed
+    operand is in use, fetch the next one.
 
     Sizes that a tile does not divide get a static tail of their own; a vector
     that is not full is masked. Sizes that are only known at run time get a
@@ -51,12 +52,14 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
       Variadic<TransformAnyParamTypeOrAnyHandle>:$dynamic_unroll,
       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_unroll,
       Optional<TransformParamTypeInterface>:$vector_loop,
-      Optional<TransformParamTypeInterface>:$vector_bits);
+      Optional<TransformParamTypeInterface>:$vector_bits,
+      Optional<TransformParamTypeInterface>:$prefetch);
   let results = (outs);
   let assemblyFormat = [{
     $target `tile_sizes` custom<DynamicIndexList>($dynamic_sizes, $static_sizes)
     (`unroll` custom<DynamicIndexList>($dynamic_unroll, $static_unroll)^)?
     (`vector_loop` `(` $vector_loop^ `)`)? (`vector_bits` `(` $vector_bits^ `)`)?
+    (`prefetch` `(` $prefetch^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
 }
