@@ -131,6 +131,7 @@ private:
     lowering::ImportOptions import;
     if (!options.shapes.empty())
       import.shapes = options.shapes.front();
+    import.pinDynamicDims = !options.dynamic;
     llvm::SmallVector<std::string> warnings;
     auto read =
         llvm::sys::path::extension(options.model) == ".mlir"

@@ -32,6 +32,7 @@ struct CompileOptions {
   unsigned jobs = 0;    ///< Kernels compiled side by side; 0: this machine's.
   bool optimize = true; ///< -O2; false: -O0, no fusion and no schedules.
   std::vector<ShapeSet> shapes;
+  bool dynamic = false; ///< Dims that nothing determines stay dynamic.
   std::string db = "none";    ///< File of records, or "none".
   bool requireTuned = false;  ///< Fail unless every kernel has a record.
   bool weightsBeside = false; ///< MODEL.weights, also below 1 GiB.

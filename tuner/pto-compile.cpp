@@ -58,6 +58,10 @@ struct Options {
   cl::list<std::string> shapes{
       "shape", cl::value_desc("NAME=AxB"), cl::cat(category),
       cl::desc("Sizes of an input with dynamic dims; repeat for more inputs")};
+  cl::opt<bool> dynamic{
+      "dynamic", cl::cat(category),
+      cl::desc("Sizes that no --shape gives stay open until run time (default: "
+               "taken as 1, with a warning)")};
   cl::opt<std::string> db{
       "db", cl::init("pto.db"), cl::value_desc("FILE|none"), cl::cat(category),
       cl::desc("Database of tuning results (default: pto.db)")};
@@ -141,6 +145,7 @@ Expected<CompileOptions> compileOptions(Options &options) {
   compile.shapes = std::move(*shapes);
   compile.db = options.db;
   compile.requireTuned = options.requireTuned;
+  compile.dynamic = options.dynamic;
   compile.weightsBeside = options.weightsBeside;
   if (options.saveTemps.getNumOccurrences()) {
     compile.saveTemps = options.saveTemps;

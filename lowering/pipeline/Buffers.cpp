@@ -7,6 +7,7 @@
 
 #include "lowering/pipeline/Stages.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -31,6 +32,22 @@ LogicalResult eraseSelfCopies(ModuleOp module) {
   module.walk([](memref::CopyOp copy) {
     if (sameView(copy.getSource(), copy.getTarget()))
       copy.erase();
+  });
+  return success();
+}
+
+LogicalResult expandStridedCopies(ModuleOp module) {
+  auto contiguous = [](Value v) {
+    auto type = dyn_cast<MemRefType>(v.getType());
+    return type && type.getLayout().isIdentity();
+  };
+  module.walk([&](memref::CopyOp copy) {
+    if (contiguous(copy.getSource()) && contiguous(copy.getTarget()))
+      return;
+    OpBuilder b(copy);
+    linalg::CopyOp::create(b, copy.getLoc(), copy.getSource(),
+                           copy.getTarget());
+    copy.erase();
   });
   return success();
 }

@@ -305,9 +305,9 @@ LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
     return failure();
   if (failed(expandMicroKernels(module)) || failed(cleanUp(module)))
     return failure();
-  if (failed(eraseSelfCopies(module)) || failed(checkBuffers(module)) ||
-      failed(wrapEntries(module)) || failed(lowerParallelLoops(module)) ||
-      failed(freeBuffers(module)))
+  if (failed(eraseSelfCopies(module)) || failed(expandStridedCopies(module)) ||
+      failed(checkBuffers(module)) || failed(wrapEntries(module)) ||
+      failed(lowerParallelLoops(module)) || failed(freeBuffers(module)))
     return failure();
   PassManager pm(module.getContext());
   buildPasses(pm);

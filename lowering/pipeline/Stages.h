@@ -18,6 +18,11 @@ namespace pto::lowering {
 /// are different subviews with equal operands.
 mlir::LogicalResult eraseSelfCopies(mlir::ModuleOp module);
 
+/// Copies of strided views become linalg.copy, which lowers to loops;
+/// memref.copy would call a library. Canonicalisation makes the latter of the
+/// former, so this comes last.
+mlir::LogicalResult expandStridedCopies(mlir::ModuleOp module);
+
 /// Refuses what must not reach code: stack buffers beyond 256 KiB, vectors
 /// beyond 4096 elements. The messages start with "too large:".
 mlir::LogicalResult checkBuffers(mlir::ModuleOp module);
