@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <numeric>
+#include <thread>
 
 using namespace llvm;
 using namespace pto;
@@ -73,6 +73,12 @@ struct Options {
       "threads", cl::value_desc("N"), cl::cat(category),
       cl::desc("Threads (default: physical cores, at most what the model was "
                "compiled for)")};
+  cl::opt<unsigned> contexts{
+      "contexts", cl::init(1), cl::value_desc("N"), cl::cat(category),
+      cl::desc("--check: run in N contexts at once, each on a thread")};
+  cl::opt<bool> ownLoop{
+      "own-loop", cl::cat(category),
+      cl::desc("Pass a parallel loop of this tool's instead of the pool")};
   cl::opt<std::string> weights{
       "weights", cl::value_desc("FILE"), cl::cat(category),
       cl::desc("MODEL.weights, if it is not beside the library")};
@@ -82,6 +88,18 @@ struct Options {
                             cl::desc("Results as JSON ('-': stdout)")};
   cl::extrahelp more{moreHelp};
 };
+
+/// A caller's parallel loop: a thread for each half, started each time.
+void ownParallelFor(void *, int64_t n, void (*body)(void *, int64_t),
+                    void *arg) {
+  std::thread other([=] {
+    for (int64_t i = n / 2; i < n; ++i)
+      body(arg, i);
+  });
+  for (int64_t i = 0; i < n / 2; ++i)
+    body(arg, i);
+  other.join();
+}
 
 std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text;
@@ -98,7 +116,9 @@ public:
         signature(artifact.model().signature) {}
 
   Expected<int> run() {
-    pto_options create = {};
+    create = {};
+    if (options.ownLoop)
+      create.parallel_for = ownParallelFor;
     create.threads = options.threads ? static_cast<int>(options.threads)
                                      : targets::detectHost().cores;
     if (!options.weights.empty())
@@ -254,15 +274,58 @@ private:
     auto limit = tolerance();
     if (!limit)
       return limit.takeError();
-    if (Error error = instance->bind(*tensors))
-      return std::move(error);
-    if (Error error = instance->run())
-      return std::move(error);
+    auto runs = checkedRuns(*tensors);
+    if (!runs)
+      return runs.takeError();
     bool all = true;
-    json::Array results;
-    std::vector<HostTensor> outputs = instance->outputs();
+    for (const std::vector<HostTensor> &outputs : *runs)
+      all &= compareAll(outputs, *references, *limit);
+    report["check"] = std::move(results);
+    return all;
+  }
+
+  /// The outputs of each context, all of which run at once.
+  Expected<std::vector<std::vector<HostTensor>>>
+  checkedRuns(const std::vector<HostTensor> &tensors) {
+    size_t n = std::max(1u, unsigned(options.contexts));
+    std::vector<std::unique_ptr<Instance>> instances;
+    for (size_t i = 0; i < n; ++i) {
+      auto made = Instance::create(artifact, create);
+      if (!made)
+        return made.takeError();
+      instances.push_back(std::move(*made));
+      if (Error error = instances.back()->bind(tensors))
+        return std::move(error);
+    }
+    std::vector<std::string> errors(n);
+    std::vector<std::vector<HostTensor>> outputs(n);
+    auto work = [&](size_t i) {
+      // More than once, so that contexts overlap in time.
+      for (int run = 0; run < (n > 1 ? 10 : 1); ++run)
+        if (Error error = instances[i]->run()) {
+          errors[i] = toString(std::move(error));
+          return;
+        }
+      outputs[i] = instances[i]->outputs();
+    };
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < n; ++i)
+      threads.emplace_back(work, i);
+    work(0);
+    for (std::thread &thread : threads)
+      thread.join();
+    for (const std::string &error : errors)
+      if (!error.empty())
+        return toolError(BadInput, error);
+    return std::move(outputs);
+  }
+
+  bool compareAll(const std::vector<HostTensor> &outputs,
+                  const std::vector<HostTensor> &references,
+                  const Tolerance &limit) {
+    bool all = true;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      Comparison result = compare(outputs[i], (*references)[i], *limit);
+      Comparison result = compare(outputs[i], references[i], limit);
       all &= result.equal;
       text() << formatv("{0}  {1}  {2}  max |error| {3:e3}, of max |reference| "
                         "{4:e3}{5}{6}\n",
@@ -276,7 +339,6 @@ private:
                                      {"max_rel", result.maxRel},
                                      {"message", result.message}});
     }
-    report["check"] = std::move(results);
     return all;
   }
 
@@ -411,7 +473,9 @@ private:
   const pto_signature &signature;
   std::unique_ptr<Instance> instance;
   std::vector<HostTensor> inputs;
+  pto_options create = {};
   json::Object report;
+  json::Array results; ///< Of --check.
 };
 
 } // namespace
