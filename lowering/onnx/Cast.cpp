@@ -46,8 +46,7 @@ static Value floatToInteger(OpBuilder &b, Location loc, Value v, int to,
              : b.createOrFold<arith::FPToUIOp>(loc, type, v);
 }
 
-/// Scalars in computing form: booleans are i1.
-static Value convert(OpBuilder &b, Location loc, Value v, int from, int to) {
+Value scalarCast(OpBuilder &b, Location loc, Value v, int from, int to) {
   if (from == to)
     return v;
   Type type = storageType(b.getContext(), to);
@@ -97,7 +96,7 @@ static llvm::Error castTo(Node &n, int to) {
   }
   auto out = elementwise(n, {&n.in(0)}, to,
                          [&](OpBuilder &b, Location loc, ArrayRef<Value> args) {
-                           return convert(b, loc, args[0], from, to);
+                           return scalarCast(b, loc, args[0], from, to);
                          });
   if (!out)
     return out.takeError();

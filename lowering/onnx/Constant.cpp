@@ -9,6 +9,7 @@
 #include "lowering/onnx/TensorData.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "onnx/onnx_pb.h"
 
 using namespace mlir;
@@ -59,9 +60,9 @@ llvm::Error buildConstant(Node &n) {
 
 llvm::Error buildConstantOfShape(Node &n) {
   OpBuilder &b = n.b;
-  auto dims = trackedElements(n.in(0));
+  auto dims = elementsOf(n, n.in(0));
   if (!dims)
-    return n.unsupported("a shape computed at run time");
+    return n.unsupported("a shape of unknown length");
   int dtype = TensorProto::FLOAT;
   TypedAttr value = b.getF32FloatAttr(0);
   if (auto *a = n.attr("value")) {
@@ -102,9 +103,8 @@ llvm::Error buildRange(Node &n) {
   for (size_t i = 0; i < 3; ++i) {
     if (!n.in(i).type.hasStaticShape() || n.in(i).type.getNumElements() != 1)
       return n.invalid("start, limit and delta must be scalars");
-    auto elements = trackedElements(n.in(i));
-    if (!elements)
-      return n.unsupported("a range with bounds computed at run time");
+    Tensor scalar = reshape(n, n.in(i), {});
+    auto elements = elementsOf(n, scalar);
     bounds.push_back(elements->front());
   }
   auto number = [](OpFoldResult v) -> std::optional<double> {
@@ -124,11 +124,27 @@ llvm::Error buildRange(Node &n) {
     count = b.getIndexAttr(
         std::max<int64_t>(0, std::ceil((*limit - *start) / *delta)));
   } else if (isSigned(dtype) && delta == 1.0) {
-    count = maxSizes(b, loc, b.getIndexAttr(0),
+    count = maxSizes(b, loc,
                      subSizes(b, loc, toIndex(b, loc, bounds[1]),
-                              toIndex(b, loc, bounds[0])));
+                              toIndex(b, loc, bounds[0])),
+                     b.getIndexAttr(0));
   } else {
-    return n.unsupported("a dynamic range with a step other than 1");
+    // max(ceil((limit - start) / delta), 0), in the type of the operands or,
+    // for integers, in double.
+    SmallVector<Value> v;
+    for (OpFoldResult bound : bounds) {
+      Value scalar = scalarValue(b, loc, bound);
+      v.push_back(scalarCast(b, loc, scalar, dtype, TensorProto::DOUBLE));
+    }
+    Value span = b.createOrFold<arith::SubFOp>(loc, v[1], v[0]);
+    Value steps = b.createOrFold<arith::DivFOp>(loc, span, v[2]);
+    Value rounded = b.createOrFold<math::CeilOp>(loc, steps);
+    count = maxSizes(
+        b, loc,
+        toIndex(b, loc,
+                getAsOpFoldResult(scalarCast(
+                    b, loc, rounded, TensorProto::DOUBLE, TensorProto::INT64))),
+        b.getIndexAttr(0));
   }
   auto element = [&](OpBuilder &b, Location loc, Value index) -> Value {
     Value first = scalarValue(b, loc, bounds[0]);

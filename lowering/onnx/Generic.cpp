@@ -124,6 +124,35 @@ llvm::Expected<Tensor> elementwise(Node &n, ArrayRef<Tensor *> inputs,
   return elementwiseOver(n, inputs, *sizes, resultDtype, fn);
 }
 
+Value indexed(Node &n, ArrayRef<Operand> operands, ArrayRef<OpFoldResult> sizes,
+              Type elementType,
+              llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Value>,
+                                       ArrayRef<Value>)>
+                  fn) {
+  int64_t rank = sizes.size();
+  Value init = emptyTensor(n.b, n.loc, sizes, elementType);
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps;
+  for (const Operand &o : operands) {
+    values.push_back(o.value);
+    maps.push_back(o.map);
+  }
+  maps.push_back(n.b.getMultiDimIdentityMap(rank));
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             n.b, n.loc, TypeRange{init.getType()}, values, ValueRange{init},
+             maps, iterators,
+             [&](OpBuilder &b, Location loc, ValueRange args) {
+               SmallVector<Value> loops;
+               for (int64_t d = 0; d < rank; ++d)
+                 loops.push_back(linalg::IndexOp::create(b, loc, d));
+               SmallVector<Value> scalars(args.drop_back());
+               linalg::YieldOp::create(b, loc, fn(b, loc, loops, scalars));
+             })
+      .getResult(0);
+}
+
 Value reduce(OpBuilder &b, Location loc, Value input, ArrayRef<int64_t> axes,
              Value init, ScalarFn fn) {
   Sizes sizes = sizesOf(b, loc, input), outSizes;

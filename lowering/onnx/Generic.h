@@ -52,6 +52,29 @@ mlir::Value scalarMul(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
 mlir::Value scalarAdd(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       mlir::Value y, bool contract = false);
 
+/// Converts a scalar in computing form; out-of-range floats are clamped.
+mlir::Value scalarCast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value v,
+                       int from, int to);
+
+/// An elementwise linalg.generic that also sees its position: fn(b, loc, loop
+/// indices, operands). Values in memory form.
+struct Operand {
+  mlir::Value value;
+  mlir::AffineMap map;
+};
+mlir::Value
+indexed(Node &n, llvm::ArrayRef<Operand> operands,
+        llvm::ArrayRef<mlir::OpFoldResult> sizes, mlir::Type elementType,
+        llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
+                                       llvm::ArrayRef<mlir::Value>,
+                                       llvm::ArrayRef<mlir::Value>)>
+            fn);
+
+/// Conv's and MatMul's cores, for the quantised forms too. They read the
+/// attributes of `n` but not its inputs.
+llvm::Expected<Tensor> convolution(Node &n, Tensor &x, Tensor &weight);
+llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b);
+
 /// A contraction: out += a * b over `maps` (a, b, out).
 mlir::Value contract(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lhs,
                      mlir::Value rhs, mlir::Value init,

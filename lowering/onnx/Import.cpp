@@ -46,6 +46,8 @@ private:
   void addInitializers();
   void addNode(onnx::NodeProto &node);
   void addResults();
+  llvm::Error addSubgraph(onnx::AttributeProto &attribute,
+                          SmallVectorImpl<Tensor> &outputs);
   /// What the element type alone does not say: ONNX's name, and that i8 holds
   /// booleans or that integers are unsigned.
   DictionaryAttr valueAttrs(StringRef name, int dtype) {
@@ -149,13 +151,26 @@ llvm::Error Importer::addArguments() {
   return llvm::Error::success();
 }
 
-void Importer::addInitializers() {
-  llvm::StringSet<> read;
-  for (const onnx::NodeProto &node : graph.node())
+/// The names that nodes read, those in subgraphs included.
+static void collectReads(const onnx::GraphProto &graph,
+                         llvm::StringSet<> &read) {
+  for (const onnx::NodeProto &node : graph.node()) {
     for (const std::string &input : node.input())
       read.insert(input);
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        collectReads(attribute.g(), read);
+      for (const onnx::GraphProto &g : attribute.graphs())
+        collectReads(g, read);
+    }
+  }
   for (const onnx::ValueInfoProto &output : graph.output())
     read.insert(output.name());
+}
+
+void Importer::addInitializers() {
+  llvm::StringSet<> read;
+  collectReads(graph, read);
   for (onnx::TensorProto &proto : *graph.mutable_initializer()) {
     if (!read.contains(proto.name()))
       continue;
@@ -217,6 +232,11 @@ void Importer::addNode(onnx::NodeProto &proto) {
     name = proto.output(0);
   Location loc = NameLoc::get(b.getStringAttr(name));
   Node node(proto, since, b, loc, entry, inputs);
+  node.buildSubgraph = [&](const onnx::AttributeProto &attribute,
+                           SmallVectorImpl<Tensor> &outputs) {
+    // The model is ours: attributes of its nodes may be consumed.
+    return addSubgraph(const_cast<onnx::AttributeProto &>(attribute), outputs);
+  };
   if (auto error = entryOp->build(node)) {
     fail(llvm::toString(std::move(error)));
     return poison();
@@ -224,6 +244,31 @@ void Importer::addNode(onnx::NodeProto &proto) {
   for (auto [output, tensor] : llvm::zip(proto.output(), node.results()))
     if (!output.empty())
       values[output] = std::move(tensor);
+}
+
+llvm::Error Importer::addSubgraph(onnx::AttributeProto &attribute,
+                                  SmallVectorImpl<Tensor> &outputs) {
+  // Names are unique over a model and its subgraphs (IR specification), so the
+  // branch's values can join the others.
+  onnx::GraphProto &g = *attribute.mutable_g();
+  for (onnx::TensorProto &proto : *g.mutable_initializer()) {
+    auto tensor = readTensor(b.getContext(), proto, proto.name());
+    if (!tensor)
+      return tensor.takeError();
+    values[proto.name()] = *tensor;
+  }
+  size_t before = problems.size();
+  for (onnx::NodeProto &node : *g.mutable_node())
+    addNode(node);
+  for (const onnx::ValueInfoProto &output : g.output()) {
+    auto it = values.find(output.name());
+    if (it == values.end() || !it->second)
+      return llvm::createStringError(
+          problems.size() > before ? "a node of the branch cannot be imported"
+                                   : "an output of the branch is not computed");
+    outputs.push_back(it->second);
+  }
+  return llvm::Error::success();
 }
 
 void Importer::addResults() {

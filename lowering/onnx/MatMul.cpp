@@ -1,10 +1,11 @@
-//===- MatMul.cpp - MatMul and Gemm ---------------------------------------===//
+//===- MatMul.cpp - Products of tensors
+//------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Named ops for the plain forms. A right operand of rank 2 turns the product
-// into one matmul over all rows; broadcast batch dims and transposed operands
-// are indexing maps, never copies.
+// MatMul, Gemm and Einsum. Named ops for the plain forms. A right operand of
+// rank 2 turns the product into one matmul over all rows; broadcast batch dims
+// and transposed operands are indexing maps, never copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,8 +90,7 @@ llvm::Error buildGemm(Node &n) {
   return llvm::Error::success();
 }
 
-llvm::Error buildMatMul(Node &n) {
-  Tensor &a = n.in(0), &b = n.in(1);
+llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b) {
   if (a.dtype != b.dtype)
     return n.invalid("operands of different types");
   if (a.rank() == 0 || b.rank() == 0)
@@ -109,8 +109,7 @@ llvm::Error buildMatMul(Node &n) {
     Value flat = reshape(builder, n.loc, lhs, {rows, k});
     Value out = matmul2d(n, flat, rhs, false, false);
     as.back() = bs[1];
-    n.set(0, a.dtype, reshape(builder, n.loc, out, as));
-    return llvm::Error::success();
+    return Tensor::fromValue(a.dtype, reshape(builder, n.loc, out, as));
   }
 
   // Equal batch dims: one batch dim.
@@ -131,8 +130,7 @@ llvm::Error buildMatMul(Node &n) {
     Sizes outSizes(aBatch);
     outSizes.push_back(m);
     outSizes.push_back(cols);
-    n.set(0, a.dtype, reshape(builder, n.loc, out, outSizes));
-    return llvm::Error::success();
+    return Tensor::fromValue(a.dtype, reshape(builder, n.loc, out, outSizes));
   }
 
   // The general case: (batch..., [m,] [n,] k) with broadcast batch dims.
@@ -190,9 +188,138 @@ llvm::Error buildMatMul(Node &n) {
   isReduction.back() = true;
   Value init = zeroTensor(n, outSizes, type);
   auto outMap = AffineMap::get(next, 0, outExprs, builder.getContext());
-  n.set(0, a.dtype,
-        contract(builder, n.loc, aValue, bValue, init, {aMap, bMap, outMap},
-                 isReduction));
+  return Tensor::fromValue(a.dtype,
+                           contract(builder, n.loc, aValue, bValue, init,
+                                    {aMap, bMap, outMap}, isReduction));
+}
+
+llvm::Error buildMatMul(Node &n) {
+  auto out = matrixProduct(n, n.in(0), n.in(1));
+  if (!out)
+    return out.takeError();
+  n.set(0, *out);
+  return llvm::Error::success();
+}
+
+/// A product of operands in Einstein's notation: one contraction over all
+/// labels.
+llvm::Error buildEinsum(Node &n) {
+  OpBuilder &b = n.b;
+  std::string text = n.stringAttr("equation", "");
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  auto [left, right] = StringRef(text).split("->");
+  bool explicitOutput = StringRef(text).contains("->");
+  SmallVector<StringRef> terms;
+  left.split(terms, ',');
+  if (terms.size() != n.numInputs())
+    return n.invalid("equation with " + Twine(terms.size()) + " operands");
+
+  // Labels become characters; the dims of an ellipsis become 0, 1, 2, ...
+  int64_t ellipsisRank = 0;
+  for (auto [i, term] : llvm::enumerate(terms))
+    if (term.contains("..."))
+      ellipsisRank = std::max<int64_t>(
+          ellipsisRank, n.in(i).rank() - (int64_t(term.size()) - 3));
+  auto expand = [&](StringRef term, int64_t own) {
+    std::string labels;
+    for (size_t i = 0; i < term.size(); ++i) {
+      if (term.substr(i).starts_with("...")) {
+        for (int64_t d = ellipsisRank - own; d < ellipsisRank; ++d)
+          labels.push_back(char(d));
+        i += 2;
+      } else {
+        labels.push_back(term[i]);
+      }
+    }
+    return labels;
+  };
+  SmallVector<std::string> labels;
+  std::string order;
+  llvm::SmallDenseMap<char, int> uses;
+  llvm::SmallDenseMap<char, OpFoldResult> sizes;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    int64_t own =
+        term.contains("...") ? n.in(i).rank() - (int64_t(term.size()) - 3) : 0;
+    labels.push_back(expand(term, own));
+    if (int64_t(labels.back().size()) != n.in(i).rank())
+      return n.invalid("'" + term + "' for an operand of rank " +
+                       Twine(n.in(i).rank()));
+    Sizes in = sizesOf(n, n.in(i));
+    for (auto [label, size] : llvm::zip(labels.back(), in)) {
+      ++uses[label];
+      auto [it, isNew] = sizes.try_emplace(label, size);
+      if (isNew)
+        order.push_back(label);
+      else if (known(it->second) == 1)
+        it->second = size;
+      else if (known(size) && known(it->second) && *known(size) != 1 &&
+               *known(size) != *known(it->second))
+        return n.invalid("label '" + Twine(label) + "' has two sizes");
+    }
+  }
+  std::string output;
+  if (explicitOutput) {
+    output = expand(right, ellipsisRank);
+  } else {
+    for (int64_t d = 0; d < ellipsisRank; ++d)
+      output.push_back(char(d));
+    std::string single;
+    for (char c : order)
+      if (c >= 'A' && uses[c] == 1)
+        single.push_back(c);
+    llvm::sort(single);
+    output += single;
+  }
+  // Output labels first, then those summed over.
+  std::string all = output;
+  for (char c : order)
+    if (output.find(c) == std::string::npos)
+      all.push_back(c);
+  for (char c : output)
+    if (!sizes.count(c))
+      return n.invalid("the result has a label that no operand has");
+  if (llvm::any_of(output, [&](char c) { return llvm::count(output, c) > 1; }))
+    return n.invalid("the result has a label twice");
+  int64_t dims = all.size();
+  SmallVector<Value> operands;
+  SmallVector<AffineMap> maps;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    Tensor &x = n.in(i);
+    SmallVector<bool> drop;
+    SmallVector<AffineExpr> exprs;
+    for (auto [label, size] : llvm::zip(labels[i], x.shape())) {
+      drop.push_back(size == 1 && known(sizes[label]) != 1);
+      if (!drop.back())
+        exprs.push_back(b.getAffineDimExpr(all.find(label)));
+    }
+    Value v = n.value(x);
+    if (llvm::is_contained(drop, true))
+      v = tensor::CollapseShapeOp::create(b, n.loc, v,
+                                          dropDims(x.rank(), drop));
+    operands.push_back(v);
+    maps.push_back(AffineMap::get(dims, 0, exprs, b.getContext()));
+  }
+  SmallVector<AffineExpr> outExprs;
+  Sizes outSizes;
+  for (auto [d, label] : llvm::enumerate(output)) {
+    outExprs.push_back(b.getAffineDimExpr(d));
+    outSizes.push_back(sizes[label]);
+  }
+  maps.push_back(AffineMap::get(dims, 0, outExprs, b.getContext()));
+  SmallVector<utils::IteratorType> iterators(dims,
+                                             utils::IteratorType::reduction);
+  std::fill_n(iterators.begin(), output.size(), utils::IteratorType::parallel);
+  Value init = zeroTensor(n, outSizes, n.in(0).elementType());
+  auto op = linalg::GenericOp::create(
+      b, n.loc, TypeRange{init.getType()}, operands, ValueRange{init}, maps,
+      iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value term = args[0];
+        for (Value v : args.drop_front().drop_back())
+          term = scalarMul(b, loc, term, v, true);
+        linalg::YieldOp::create(b, loc,
+                                scalarAdd(b, loc, args.back(), term, true));
+      });
+  n.set(0, n.in(0).dtype, op.getResult(0));
   return llvm::Error::success();
 }
 

@@ -83,9 +83,9 @@ llvm::Error buildTranspose(Node &n) {
 llvm::Error buildExpand(Node &n) {
   Tensor &x = n.in(0);
   OpBuilder &b = n.b;
-  auto dims = trackedElements(n.in(1));
+  auto dims = elementsOf(n, n.in(1));
   if (!dims || n.in(1).rank() != 1)
-    return n.unsupported("a shape computed at run time");
+    return n.unsupported("a shape of unknown length");
   Sizes target;
   for (OpFoldResult d : *dims)
     target.push_back(toIndex(b, n.loc, d));
@@ -244,9 +244,9 @@ llvm::Error buildSlice(Node &n) {
     axes = n.intsAttr("axes");
   } else {
     for (auto [i, list] : {std::make_pair(1, &starts), {2, &ends}}) {
-      auto elements = trackedElements(n.in(i));
+      auto elements = elementsOf(n, n.in(i));
       if (!elements)
-        return n.unsupported("a run-time value of 'starts' or 'ends'");
+        return n.unsupported("'starts' or 'ends' of unknown length");
       for (OpFoldResult e : *elements)
         list->push_back(toIndex(b, loc, e));
     }

@@ -60,6 +60,12 @@ public:
   llvm::SmallVector<float> floatsAttr(llvm::StringRef name) const;
   const onnx::AttributeProto *attr(llvm::StringRef name) const;
 
+  /// Builds the nodes of a subgraph here and gives its outputs. Set by the
+  /// importer; for branches that are known to be taken.
+  std::function<llvm::Error(const onnx::AttributeProto &,
+                            llvm::SmallVectorImpl<Tensor> &)>
+      buildSubgraph;
+
   void set(size_t i, Tensor tensor) { outputs[i] = std::move(tensor); }
   void set(size_t i, int dtype, mlir::Value value) {
     outputs[i] = Tensor::fromValue(dtype, value);

@@ -62,74 +62,65 @@ llvm::Error buildBatchNormalization(Node &n) {
   return llvm::Error::success();
 }
 
-/// Two passes (mean, then centred squares), as accurate as ONNX's definition;
-/// in float32 for the 16-bit types.
-llvm::Error buildLayerNormalization(Node &n) {
-  Tensor &x = n.in(0);
-  auto axis = normalizeAxis(n, n.intAttr("axis", -1), x.rank());
-  if (!axis)
-    return axis.takeError();
+namespace {
+/// (x - mean) and 1 / sqrt(variance + epsilon) over `axes`, in `dtype`; the
+/// statistics keep the reduced dims as 1.
+struct Standardized {
+  Tensor centred, mean, inverse;
+};
+} // namespace
+
+/// Two passes (mean, then centred squares), as accurate as ONNX's definitions.
+static Standardized standardize(Node &n, Tensor &x, ArrayRef<int64_t> axes,
+                                int dtype, double epsilon) {
   OpBuilder &b = n.b;
   Location loc = n.loc;
-  int dtype = x.dtype;
-  int stash = n.intAttr("stash_type", 1);
-  Type compute = storageType(b.getContext(), stash);
-  if (!isFloat(dtype) || !compute)
-    return n.unsupported("data type " + onnxTypeName(dtype));
-  // Statistics in stash_type, but never narrower than the input.
-  if (compute.getIntOrFloatBitWidth() < x.elementType().getIntOrFloatBitWidth())
-    compute = x.elementType(), stash = dtype;
+  Type compute = storageType(b.getContext(), dtype);
   auto widen = [compute](OpBuilder &b, Location loc, Value v) -> Value {
     return v.getType() == compute
                ? v
                : b.createOrFold<arith::ExtFOp>(loc, compute, v);
   };
-
-  Sizes sizes = sizesOf(n, x);
-  auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, x.rank()));
-  Sizes outer(sizes.begin(), sizes.begin() + *axis);
-  Sizes kept = outer;
-  kept.resize(x.rank(), b.getIndexAttr(1));
-  OpFoldResult count =
-      product(b, loc, ArrayRef<OpFoldResult>(sizes).drop_front(*axis));
-  auto countType = RankedTensorType::get({}, b.getI64Type());
-  Tensor countTensor =
-      Tensor::fromElements(onnx::TensorProto::INT64, countType,
-                           fromIndex(b, loc, count, b.getI64Type()));
+  Sizes sizes = sizesOf(n, x), outer, kept, reduced;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    bool gone = llvm::is_contained(axes, d);
+    (gone ? reduced : outer).push_back(sizes[d]);
+    kept.push_back(gone ? OpFoldResult(b.getIndexAttr(1)) : sizes[d]);
+  }
+  Tensor count = Tensor::fromElements(
+      onnx::TensorProto::INT64, RankedTensorType::get({}, b.getI64Type()),
+      fromIndex(b, loc, product(b, loc, reduced), b.getI64Type()));
   auto divideByCount = [&](OpBuilder &b, Location loc, Value v,
                            Value c) -> Value {
     Value f = b.createOrFold<arith::SIToFPOp>(loc, compute, c);
     return b.createOrFold<arith::DivFOp>(loc, v, f);
   };
-
   Value zero = scalarConstant(b, loc, compute, 0);
-  Value sum = reduce(b, loc, n.value(x), axes, zero,
-                     [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
-                       return scalarAdd(b, loc, v[1], widen(b, loc, v[0]));
-                     });
-  Tensor sumTensor = Tensor::fromValue(stash, sum);
+  Tensor sum = Tensor::fromValue(
+      dtype, reduce(b, loc, n.value(x), axes, zero,
+                    [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
+                      return scalarAdd(b, loc, v[1], widen(b, loc, v[0]));
+                    }));
   Tensor mean =
-      elementwiseOver(n, {&sumTensor, &countTensor}, outer, stash,
+      elementwiseOver(n, {&sum, &count}, outer, dtype,
                       [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
                         return divideByCount(b, loc, v[0], v[1]);
                       });
-  Tensor meanKept = reshape(n, mean, kept);
-  auto centred = elementwise(
-      n, {&x, &meanKept}, stash,
+  Standardized result;
+  result.mean = reshape(n, mean, kept);
+  result.centred = elementwiseOver(
+      n, {&x, &result.mean}, sizes, dtype,
       [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
         return b.createOrFold<arith::SubFOp>(loc, widen(b, loc, v[0]), v[1]);
       });
-  if (!centred)
-    return centred.takeError();
-  Value squares = reduce(b, loc, n.value(*centred), axes, zero,
-                         [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
-                           Value s = scalarMul(b, loc, v[0], v[0], true);
-                           return scalarAdd(b, loc, v[1], s, true);
-                         });
-  Tensor squaresTensor = Tensor::fromValue(stash, squares);
-  double epsilon = n.floatAttr("epsilon", 1e-5f);
+  Tensor squares = Tensor::fromValue(
+      dtype, reduce(b, loc, n.value(result.centred), axes, zero,
+                    [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
+                      Value s = scalarMul(b, loc, v[0], v[0], true);
+                      return scalarAdd(b, loc, v[1], s, true);
+                    }));
   Tensor inverse = elementwiseOver(
-      n, {&squaresTensor, &countTensor}, outer, stash,
+      n, {&squares, &count}, outer, dtype,
       [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
         Value variance = divideByCount(b, loc, v[0], v[1]);
         Value e = scalarConstant(b, loc, compute, epsilon);
@@ -138,11 +129,17 @@ llvm::Error buildLayerNormalization(Node &n) {
         return b.createOrFold<arith::DivFOp>(
             loc, scalarConstant(b, loc, compute, 1), root);
       });
-  Tensor inverseKept = reshape(n, inverse, kept);
-  SmallVector<Tensor *> inputs = {&*centred, &inverseKept, &n.in(1)};
-  if (n.has(2))
-    inputs.push_back(&n.in(2));
-  auto out = elementwise(
+  result.inverse = reshape(n, inverse, kept);
+  return result;
+}
+
+/// centred * inverse * scale (+ shift), rounded to `dtype` before the scale.
+static llvm::Expected<Tensor>
+applyScale(Node &n, Standardized &s, Tensor &scale, Tensor *shift, int dtype) {
+  SmallVector<Tensor *> inputs = {&s.centred, &s.inverse, &scale};
+  if (shift)
+    inputs.push_back(shift);
+  return elementwise(
       n, inputs, dtype,
       [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
         Value r = scalarMul(b, loc, v[0], v[1]);
@@ -151,13 +148,87 @@ llvm::Error buildLayerNormalization(Node &n) {
         r = scalarMul(b, loc, r, v[2], true);
         return v.size() > 3 ? scalarAdd(b, loc, r, v[3], true) : r;
       });
+}
+
+llvm::Error buildLayerNormalization(Node &n) {
+  Tensor &x = n.in(0);
+  auto axis = normalizeAxis(n, n.intAttr("axis", -1), x.rank());
+  if (!axis)
+    return axis.takeError();
+  int stash = n.intAttr("stash_type", 1);
+  if (!isFloat(x.dtype) || !isFloat(stash))
+    return n.unsupported("data type " + onnxTypeName(x.dtype));
+  // Statistics in stash_type, but never narrower than the input.
+  if (dtypeBytes(stash) < dtypeBytes(x.dtype))
+    stash = x.dtype;
+  Standardized s =
+      standardize(n, x, llvm::to_vector(llvm::seq<int64_t>(*axis, x.rank())),
+                  stash, n.floatAttr("epsilon", 1e-5f));
+  auto out = applyScale(n, s, n.in(1), n.has(2) ? &n.in(2) : nullptr, x.dtype);
   if (!out)
     return out.takeError();
   n.set(0, *out);
   if (n.wants(1))
-    n.set(1, meanKept);
+    n.set(1, s.mean);
   if (n.wants(2))
-    n.set(2, inverseKept);
+    n.set(2, s.inverse);
+  return llvm::Error::success();
+}
+
+llvm::Error buildInstanceNormalization(Node &n) {
+  Tensor &x = n.in(0);
+  if (x.rank() < 3 || !isFloat(x.dtype))
+    return n.invalid("input of rank " + Twine(x.rank()) + " or type " +
+                     onnxTypeName(x.dtype));
+  int stash =
+      dtypeBytes(x.dtype) == 2 ? int(onnx::TensorProto::FLOAT) : x.dtype;
+  Standardized s =
+      standardize(n, x, llvm::to_vector(llvm::seq<int64_t>(2, x.rank())), stash,
+                  n.floatAttr("epsilon", 1e-5f));
+  Sizes column(x.rank() - 1, n.b.getIndexAttr(1));
+  column[0] = sizesOf(n, n.in(1))[0];
+  Tensor scale = reshape(n, n.in(1), column),
+         shift = reshape(n, n.in(2), column);
+  auto out = applyScale(n, s, scale, &shift, x.dtype);
+  if (!out)
+    return out.takeError();
+  n.set(0, *out);
+  return llvm::Error::success();
+}
+
+/// x / norm, and 0 where the norm is 0.
+llvm::Error buildLpNormalization(Node &n) {
+  Tensor &x = n.in(0);
+  OpBuilder &b = n.b;
+  int64_t p = n.intAttr("p", 2);
+  if (p != 1 && p != 2)
+    return n.unsupported("p = " + Twine(p));
+  auto axis = normalizeAxis(n, n.intAttr("axis", -1), x.rank());
+  if (!axis)
+    return axis.takeError();
+  Value zero = scalarConstant(b, n.loc, x.elementType(), 0);
+  Sizes sizes = sizesOf(n, x), kept = sizes;
+  kept[*axis] = b.getIndexAttr(1);
+  Tensor sum = Tensor::fromValue(
+      x.dtype, reduce(b, n.loc, n.value(x), {*axis}, zero,
+                      [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
+                        Value e = p == 1
+                                      ? b.createOrFold<math::AbsFOp>(loc, v[0])
+                                      : scalarMul(b, loc, v[0], v[0], true);
+                        return scalarAdd(b, loc, v[1], e, true);
+                      }));
+  Tensor norm = reshape(n, sum, kept);
+  n.set(0, elementwiseOver(
+               n, {&x, &norm}, sizes, x.dtype,
+               [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
+                 Value d =
+                     p == 1 ? v[1] : b.createOrFold<math::SqrtOp>(loc, v[1]);
+                 Value zero = scalarConstant(b, loc, v[0].getType(), 0);
+                 Value none = b.createOrFold<arith::CmpFOp>(
+                     loc, arith::CmpFPredicate::OEQ, d, zero);
+                 Value q = b.createOrFold<arith::DivFOp>(loc, v[0], d);
+                 return b.createOrFold<arith::SelectOp>(loc, none, zero, q);
+               }));
   return llvm::Error::success();
 }
 

@@ -39,15 +39,21 @@ llvm::Error buildCast(Node &n);
 llvm::Error buildCastLike(Node &n);
 // Convolution.cpp
 llvm::Error buildConv(Node &n);
+llvm::Error buildConvTranspose(Node &n);
 // MatMul.cpp
+llvm::Error buildEinsum(Node &n);
 llvm::Error buildGemm(Node &n);
 llvm::Error buildMatMul(Node &n);
 // Normalization.cpp
 llvm::Error buildBatchNormalization(Node &n);
+llvm::Error buildInstanceNormalization(Node &n);
 llvm::Error buildLayerNormalization(Node &n);
+llvm::Error buildLpNormalization(Node &n);
 // Pooling.cpp
 llvm::Error buildMaxPool(Node &n);
 llvm::Error buildAveragePool(Node &n);
+llvm::Error buildLpPool(Node &n);
+llvm::Error buildLrn(Node &n);
 // Reduce.cpp
 llvm::Error buildReduce(Node &n);
 llvm::Error buildGlobalPool(Node &n);
@@ -76,6 +82,33 @@ llvm::Error buildSlice(Node &n);
 llvm::Error buildGather(Node &n);
 llvm::Error buildGatherElements(Node &n);
 llvm::Error buildGatherND(Node &n);
+// Scatter.cpp
+llvm::Error buildScatterElements(Node &n);
+llvm::Error buildScatterND(Node &n);
+// Pad.cpp
+llvm::Error buildPad(Node &n);
+llvm::Error buildTile(Node &n);
+llvm::Error buildDepthToSpace(Node &n);
+llvm::Error buildSpaceToDepth(Node &n);
+// Positional.cpp
+llvm::Error buildTrilu(Node &n);
+llvm::Error buildEyeLike(Node &n);
+llvm::Error buildOneHot(Node &n);
+llvm::Error buildCumulative(Node &n);
+llvm::Error buildArgExtreme(Node &n);
+llvm::Error buildHardmax(Node &n);
+llvm::Error buildTopK(Node &n);
+// Quantize.cpp
+llvm::Error buildQuantizeLinear(Node &n);
+llvm::Error buildDequantizeLinear(Node &n);
+llvm::Error buildMatMulInteger(Node &n);
+llvm::Error buildConvInteger(Node &n);
+llvm::Error buildQLinearMatMul(Node &n);
+llvm::Error buildQLinearConv(Node &n);
+// Resize.cpp
+llvm::Error buildResize(Node &n);
+// Control.cpp
+llvm::Error buildIf(Node &n);
 
 } // namespace pto::lowering
 

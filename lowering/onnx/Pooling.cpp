@@ -1,4 +1,4 @@
-//===- Pooling.cpp - MaxPool and AveragePool ------------------------------===//
+//===- Pooling.cpp - Reductions over sliding windows ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -8,6 +8,7 @@
 #include "lowering/onnx/Window.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "onnx/onnx_pb.h"
 
@@ -158,6 +159,102 @@ llvm::Error buildAveragePool(Node &n) {
                  for (Value c : v.drop_front())
                    divisor = scalarMul(b, loc, divisor, c);
                  return b.createOrFold<arith::DivFOp>(loc, v[0], divisor);
+               }));
+  return llvm::Error::success();
+}
+
+llvm::Error buildLpPool(Node &n) {
+  Tensor &x = n.in(0);
+  OpBuilder &b = n.b;
+  if (!isFloat(x.dtype))
+    return n.unsupported("data type " + onnxTypeName(x.dtype));
+  Sizes in = sizesOf(n, x);
+  auto w = readPool(n, in);
+  if (!w)
+    return w.takeError();
+  double p = n.intAttr("p", 2);
+  Sizes positions = windowPositions(n, *w, ArrayRef(in).drop_front(2));
+  Value zero = scalarConstant(b, n.loc, x.elementType(), 0);
+  Value padded = padForWindow(n, *w, n.value(x), positions, zero);
+  auto power = [](OpBuilder &b, Location loc, Value v, double e) -> Value {
+    return b.createOrFold<math::PowFOp>(loc, v,
+                                        scalarConstant(b, loc, v.getType(), e));
+  };
+  Tensor sum = Tensor::fromValue(
+      x.dtype, pool(n, *w, padded, positions, zero,
+                    [&](OpBuilder &b, Location loc, ArrayRef<Value> v) {
+                      Value a = b.createOrFold<math::AbsFOp>(loc, v[0]);
+                      return scalarAdd(b, loc, v[1],
+                                       p == 1   ? a
+                                       : p == 2 ? scalarMul(b, loc, a, a)
+                                                : power(b, loc, a, p));
+                    }));
+  if (p == 1) {
+    n.set(0, sum);
+    return llvm::Error::success();
+  }
+  n.set(0, elementwiseOver(
+               n, {&sum}, sizesOf(n, sum), x.dtype,
+               [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
+                 return p == 2 ? b.createOrFold<math::SqrtOp>(loc, v[0])
+                               : power(b, loc, v[0], 1 / p);
+               }));
+  return llvm::Error::success();
+}
+
+/// x / (bias + alpha / size * sum of squares over the channels around)^beta.
+llvm::Error buildLrn(Node &n) {
+  Tensor &x = n.in(0);
+  OpBuilder &b = n.b;
+  Location loc = n.loc;
+  int64_t size = n.intAttr("size", 1), rank = x.rank();
+  if (rank < 3 || size < 1 || !isFloat(x.dtype))
+    return n.invalid("rank, size or type");
+  double alpha = n.floatAttr("alpha", 1e-4f), beta = n.floatAttr("beta", 0.75f),
+         bias = n.floatAttr("bias", 1);
+  Sizes sizes = sizesOf(n, x), padded = sizes;
+  Sizes low(rank, b.getIndexAttr(0)), high = low;
+  low[1] = b.getIndexAttr((size - 1) / 2);
+  high[1] = b.getIndexAttr(size - 1 - (size - 1) / 2);
+  padded[1] = addSizes(b, loc, sizes[1], b.getIndexAttr(size - 1));
+  Value zero = scalarConstant(b, loc, x.elementType(), 0);
+  Value source = tensor::PadOp::create(
+      b, loc, x.type.clone(staticShape(padded)), n.value(x), low, high, zero);
+  SmallVector<AffineExpr> inExprs, outExprs;
+  for (int64_t d = 0; d < rank; ++d) {
+    outExprs.push_back(b.getAffineDimExpr(d));
+    inExprs.push_back(d == 1 ? b.getAffineDimExpr(1) + b.getAffineDimExpr(rank)
+                             : b.getAffineDimExpr(d));
+  }
+  auto map = [&](ArrayRef<AffineExpr> exprs) {
+    return AffineMap::get(rank + 1, 0, exprs, b.getContext());
+  };
+  SmallVector<utils::IteratorType> iterators(rank + 1,
+                                             utils::IteratorType::parallel);
+  iterators.back() = utils::IteratorType::reduction;
+  Value window = emptyTensor(b, loc, {OpFoldResult(b.getIndexAttr(size))},
+                             x.elementType());
+  Value init = filledTensor(b, loc, sizes, zero);
+  auto op = linalg::GenericOp::create(
+      b, loc, TypeRange{init.getType()}, ValueRange{source, window},
+      ValueRange{init},
+      {map(inExprs), map(b.getAffineDimExpr(rank)), map(outExprs)}, iterators,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Value s = scalarMul(b, loc, args[0], args[0], true);
+        linalg::YieldOp::create(b, loc, scalarAdd(b, loc, args[2], s, true));
+      });
+  Tensor sum = Tensor::fromValue(x.dtype, op.getResult(0));
+  n.set(0, elementwiseOver(
+               n, {&x, &sum}, sizes, x.dtype,
+               [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
+                 Type type = v[0].getType();
+                 Value scaled = scalarMul(
+                     b, loc, v[1], scalarConstant(b, loc, type, alpha / size));
+                 Value base = scalarAdd(b, loc, scaled,
+                                        scalarConstant(b, loc, type, bias));
+                 Value d = b.createOrFold<math::PowFOp>(
+                     loc, base, scalarConstant(b, loc, type, beta));
+                 return b.createOrFold<arith::DivFOp>(loc, v[0], d);
                }));
   return llvm::Error::success();
 }

@@ -6,6 +6,8 @@
 
 #include "lowering/onnx/Ops.h"
 #include "lowering/onnx/Shapes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "onnx/onnx_pb.h"
 
 using namespace mlir;
@@ -29,15 +31,29 @@ llvm::Error buildDropout(Node &n) {
   return llvm::Error::success();
 }
 
+/// `size`, or `other` where it equals `value`.
+static OpFoldResult selectSize(OpBuilder &b, Location loc, OpFoldResult size,
+                               int64_t value, OpFoldResult other) {
+  if (auto v = known(size))
+    return *v == value ? other : size;
+  Value equal = b.createOrFold<arith::CmpIOp>(
+      loc, arith::CmpIPredicate::eq, cast<Value>(size),
+      arith::ConstantIndexOp::create(b, loc, value));
+  return getAsOpFoldResult(b.createOrFold<arith::SelectOp>(
+      loc, equal, getValueOrCreateConstantIndexOp(b, loc, other),
+      cast<Value>(size)));
+}
+
 llvm::Error buildReshape(Node &n) {
   Tensor &x = n.in(0);
   OpBuilder &b = n.b;
-  auto dims = trackedElements(n.in(1));
+  auto dims = elementsOf(n, n.in(1));
   if (!dims || n.in(1).rank() != 1)
-    return n.unsupported("a shape computed at run time");
+    return n.unsupported("a shape of unknown length");
   bool allowZero = n.intAttr("allowzero", 0);
   Sizes in = sizesOf(n, x), out;
   int64_t inferred = -1;
+  SmallVector<int64_t> atRunTime;
   for (auto [i, element] : llvm::enumerate(*dims)) {
     OpFoldResult size = toIndex(b, n.loc, element);
     auto v = known(size);
@@ -53,7 +69,24 @@ llvm::Error buildReshape(Node &n) {
     } else if (v && *v < 0) {
       return n.invalid("a negative size");
     }
+    // A value from outside may mean "copy" or "what is left".
+    if (!v && !nonNegative(size)) {
+      if (!allowZero && i < in.size())
+        size = selectSize(b, n.loc, size, 0, in[i]);
+      atRunTime.push_back(i);
+    }
     out.push_back(size);
+  }
+  if (inferred < 0 && !atRunTime.empty()) {
+    // One of them may be -1: it gets what the others leave.
+    Sizes factors = out;
+    for (int64_t i : atRunTime)
+      factors[i] = selectSize(b, n.loc, out[i], -1, b.getIndexAttr(1));
+    OpFoldResult rest = divSizes(
+        b, n.loc, product(b, n.loc, in),
+        maxSizes(b, n.loc, product(b, n.loc, factors), b.getIndexAttr(1)));
+    for (int64_t i : atRunTime)
+      out[i] = selectSize(b, n.loc, out[i], -1, rest);
   }
   if (inferred >= 0) {
     // Equal factors cancel, so that dims that are copied need no arithmetic.

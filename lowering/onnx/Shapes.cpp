@@ -142,6 +142,26 @@ OpFoldResult product(OpBuilder &b, Location loc, ArrayRef<OpFoldResult> sizes) {
   return result;
 }
 
+std::optional<Sizes> elementsOf(Node &n, Tensor &tensor) {
+  if (auto tracked = trackedElements(tensor))
+    return tracked;
+  if (!tensor.type.hasStaticShape() ||
+      tensor.type.getNumElements() > kMaxTrackedElements || tensor.rank() > 1)
+    return std::nullopt;
+  Sizes result;
+  Value value = n.value(tensor);
+  for (int64_t i = 0, e = tensor.type.getNumElements(); i < e; ++i) {
+    SmallVector<Value> at;
+    if (tensor.rank() == 1)
+      at.push_back(arith::ConstantIndexOp::create(n.b, n.loc, i));
+    result.push_back(
+        tensor::ExtractOp::create(n.b, n.loc, value, at).getResult());
+  }
+  // The next reader gets the same SSA values.
+  tensor.elements = result;
+  return result;
+}
+
 //===- Tensors ------------------------------------------------------------===//
 
 /// The first argument and dim with the symbol of dim `d` of `value`: dims of

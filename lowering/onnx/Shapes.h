@@ -51,6 +51,10 @@ bool nonNegative(mlir::OpFoldResult size);
 mlir::OpFoldResult product(mlir::OpBuilder &b, mlir::Location loc,
                            llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
+/// The elements of a small integer tensor of static shape; read at run time
+/// where they are not tracked. None for other tensors.
+std::optional<Sizes> elementsOf(Node &n, Tensor &tensor);
+
 //===- Tensors ------------------------------------------------------------===//
 
 /// The sizes of a value, `tensor.dim` where dynamic.
