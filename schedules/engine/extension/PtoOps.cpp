@@ -266,6 +266,19 @@ DiagnosedSilenceableFailure MatchKernelOp::apply(TransformRewriter &rewriter,
     StringRef kind = pto::schedules::kernelKind(target);
     if (kind != getKind())
       return emitSilenceableError() << "the kernel is of kind '" << kind << "'";
+    if (getWeights() && !pto::schedules::hasWeights(target))
+      return emitSilenceableError() << "the second input is no weight";
+    linalg::LinalgOp anchor = pto::schedules::anchorOf(target);
+    auto result = cast<ShapedType>(anchor.getDpsInits()[0].getType());
+    if (getRank() && result.getRank() != int64_t(*getRank()))
+      return emitSilenceableError() << "the result's rank is another";
+    if (getMinRows()) {
+      int64_t rank = result.getRank();
+      int64_t rows = rank < 2 ? 1 : result.getDimSize(rank - 2);
+      if (!ShapedType::isDynamic(rows) && rows < int64_t(*getMinRows()))
+        return emitSilenceableError()
+               << "the result has only " << rows << " rows";
+    }
   }
   return DiagnosedSilenceableFailure::success();
 }

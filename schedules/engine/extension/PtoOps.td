@@ -142,14 +142,16 @@ def MatchKernelOp : PtoOp<"match_kernel"> {
     "reduction", "elementwise", "transpose". The kind is found from the
     structure of the op, not from its name. With `weights`, the anchor's second
     input must also come from a weight of the kernel alone; with `rank`, the
-    anchor's result has that rank.
+    anchor's result has that rank, with `min_rows` at least so many rows (its
+    last but one dim).
 
     #### Return modes
 
     Reads only. Silenceable failure on a mismatch.
   }];
   let arguments = (ins TransformHandleTypeInterface:$target, StrAttr:$kind,
-      UnitAttr:$weights, OptionalAttr<I64Attr>:$rank);
+      UnitAttr:$weights, OptionalAttr<I64Attr>:$rank,
+      OptionalAttr<I64Attr>:$min_rows);
   let results = (outs);
   let assemblyFormat = "$target $kind (`weights` $weights^)? attr-dict `:` type($target)";
 }
