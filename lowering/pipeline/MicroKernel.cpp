@@ -63,6 +63,9 @@ struct Chain {
   SmallVector<int64_t> order, unroll;
   SmallVector<int64_t> size; ///< Of the register tile; -1: dynamic last dim.
   bool prefetch = false;
+  /// The reduction loop to vectorise, where only reduction loops run along
+  /// memory (sums over rows); else the result's last dim is vectorised.
+  std::optional<unsigned> rowLoop;
 
   /// Fills in the rest; an error is a precondition that does not hold.
   llvm::Error analyse(const MicroKernelOptions &options);
@@ -71,11 +74,57 @@ struct Chain {
 /// An operand in panels, [N/width][rest...][width], each of which is read from
 /// start to end once for every tile of the dims inside the panels' loop.
 struct Panels {
-  Value flat; ///< The operand as one dim.
+  Value flat;                                 ///< The operand as one dim.
   int64_t width = 0, elements = 0, count = 0; ///< Of a panel; panels.
   AffineExpr step;                            ///< Position within `rest`.
   int64_t passes = 1;                         ///< Tiles per panel.
 };
+
+/// How the anchor combines its accumulator, if vectors can.
+std::optional<vector::CombiningKind> reductionKind(linalg::LinalgOp op) {
+  Block *body = op.getBlock();
+  Value acc = op.getMatchingBlockArgument(op.getDpsInitOperand(0));
+  Operation *combine = body->getTerminator()->getOperand(0).getDefiningOp();
+  if (!combine || combine->getNumOperands() != 2 || !acc.hasOneUse() ||
+      (combine->getOperand(0) != acc && combine->getOperand(1) != acc))
+    return std::nullopt;
+  using vector::CombiningKind;
+  if (isa<arith::AddFOp, arith::AddIOp>(combine))
+    return CombiningKind::ADD;
+  if (isa<arith::MulFOp, arith::MulIOp>(combine))
+    return CombiningKind::MUL;
+  if (isa<arith::MaximumFOp>(combine))
+    return CombiningKind::MAXIMUMF;
+  if (isa<arith::MinimumFOp>(combine))
+    return CombiningKind::MINIMUMF;
+  if (isa<arith::MaxNumFOp>(combine))
+    return CombiningKind::MAXNUMF;
+  if (isa<arith::MinNumFOp>(combine))
+    return CombiningKind::MINNUMF;
+  return std::nullopt;
+}
+
+/// The value that `kind` leaves every other value unchanged by.
+Attribute neutralOf(vector::CombiningKind kind, Type element) {
+  Builder b(element.getContext());
+  using vector::CombiningKind;
+  if (auto type = dyn_cast<FloatType>(element)) {
+    const llvm::fltSemantics &semantics = type.getFloatSemantics();
+    switch (kind) {
+    case CombiningKind::MAXIMUMF:
+    case CombiningKind::MAXNUMF:
+      return b.getFloatAttr(type,
+                            APFloat::getInf(semantics, /*Negative=*/true));
+    case CombiningKind::MINIMUMF:
+    case CombiningKind::MINNUMF:
+      return b.getFloatAttr(type, APFloat::getInf(semantics));
+    default:
+      break;
+    }
+    return b.getFloatAttr(type, kind == CombiningKind::MUL ? 1.0 : 0.0);
+  }
+  return b.getIntegerAttr(element, kind == CombiningKind::MUL ? 1 : 0);
+}
 
 class Emitter : private Chain {
 public:
@@ -90,7 +139,10 @@ public:
     at.assign(rank, Index());
     if (prefetch && anchor)
       findPanels();
-    loops(0);
+    if (rowLoop)
+      rowReductions(0);
+    else
+      loops(0);
   }
 
 private:
@@ -115,6 +167,8 @@ private:
     return b.createOrFold<memref::DimOp>(loc, dest, dim);
   }
   void forEachPoint(llvm::function_ref<void(ArrayRef<int64_t>, const Chunk &)>);
+  void rowReductions(unsigned dim);
+  void rowReduction();
   void findPanels();
   void prefetchNextPanel();
   const PaddedAxis *paddedAxis(unsigned resultDim) const;
@@ -136,6 +190,7 @@ private:
   Value dest;
   std::optional<Padding> padding;
   std::optional<Panels> panels;
+  SmallVector<int64_t> savedSize;
 
   // State while emitting.
   SmallVector<Index> at; ///< The tile's position, per result dim.
@@ -214,6 +269,20 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
                       "' in the body is not elementwise");
   }
   nativeWidth = std::max<int64_t>(1, options.vectorBits / bits);
+  if (anchor && reductionLoops.size() <= 1 && reductionKind(anchor)) {
+    bool alongResult = false, alongRow = false;
+    for (OpOperand *in : anchor.getDpsInputOperands()) {
+      AffineMap map = anchor.getMatchingIndexingMap(in);
+      if (map.getNumResults() == 0)
+        continue;
+      AffineExpr last = map.getResults().back();
+      alongResult |= last.isFunctionOfDim(anchorLoop[rank - 1]);
+      alongRow |=
+          last == getAffineDimExpr(reductionLoops[0], root->getContext());
+    }
+    if (alongRow && !alongResult)
+      rowLoop = reductionLoops[0];
+  }
 
   // Tile sizes belong to the last dims that are more than one long (a 1-D
   // convolution's result may be 1x508x1x512); the very last always counts.
@@ -527,6 +596,115 @@ SmallVector<Value> Emitter::body(linalg::LinalgOp op, ArrayRef<Value> accs) {
     results.push_back(evaluate(op, args, chunk.width));
   });
   return results;
+}
+
+/// One scalar of the result after the other, from dim `dim` on.
+void Emitter::rowReductions(unsigned dim) {
+  if (dim == rank)
+    return rowReduction();
+  auto op = scf::ForOp::create(b, loc, constantIndex(0), sizeOf(dim),
+                               constantIndex(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(op.getBody());
+  at[dim] = {op.getInductionVar(), 0};
+  rowReductions(dim + 1);
+}
+
+/// A reduction along memory: partial results in the lanes of a few vectors,
+/// then across the lanes.
+void Emitter::rowReduction() {
+  constexpr int64_t partials = 4;
+  Type element = getElementTypeOrSelf(anchor.getDpsInits()[0].getType());
+  vector::CombiningKind kind = *reductionKind(anchor);
+  auto type = VectorType::get({nativeWidth}, element);
+  Value neutral = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, neutralOf(kind, element)));
+
+  // The row's length, from an operand that it indexes.
+  Value total;
+  for (OpOperand *in : anchor.getDpsInputOperands()) {
+    AffineMap map = anchor.getMatchingIndexingMap(in);
+    for (auto [d, e] : llvm::enumerate(map.getResults()))
+      if (!total && e == b.getAffineDimExpr(*rowLoop))
+        total = b.createOrFold<memref::DimOp>(loc, in->get(), d);
+  }
+  Chunk one{0, 1, 1};
+  auto steps = [&](Index k, const Chunk &chunk, ArrayRef<Value> accs,
+                   Value mask) {
+    SmallVector<Value> out;
+    for (auto [u, acc] : llvm::enumerate(accs)) {
+      SmallVector<int64_t> zero(rank, 0);
+      SmallVector<Index> p = pointOf(anchor, zero, one);
+      p[*rowLoop] = k.plus(int64_t(u) * nativeWidth);
+      std::map<AccessKey, Value> cache;
+      SmallVector<Value> args;
+      for (OpOperand *in : anchor.getDpsInputOperands())
+        args.push_back(access(anchor, *in, p, *rowLoop, chunk, cache));
+      args.push_back(acc);
+      Value next = evaluate(anchor, args, chunk.width);
+      if (mask)
+        next = arith::SelectOp::create(b, loc, mask, next, acc);
+      out.push_back(next);
+    }
+    return out;
+  };
+  auto loop = [&](Value from, Value to, int64_t by, SmallVector<Value> accs,
+                  bool masked) {
+    auto op = scf::ForOp::create(b, loc, from, to, constantIndex(by), accs);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.getBody());
+    Chunk chunk{0, nativeWidth, nativeWidth};
+    Value mask;
+    if (masked) {
+      chunk.lanes = -1;
+      dynamicLanes = arith::SubIOp::create(b, loc, to, op.getInductionVar());
+      mask = maskFor(chunk);
+    }
+    scf::YieldOp::create(b, loc,
+                         steps({op.getInductionVar(), 0}, chunk,
+                               SmallVector<Value>(op.getRegionIterArgs()),
+                               mask));
+    return SmallVector<Value>(op.getResults());
+  };
+  auto floor = [&](int64_t by) -> Value {
+    Value rest = arith::RemUIOp::create(b, loc, total, constantIndex(by));
+    return arith::SubIOp::create(b, loc, total, rest);
+  };
+  Value block = floor(partials * nativeWidth), whole = floor(nativeWidth);
+  SmallVector<Value> accs(partials, neutral);
+  accs = loop(constantIndex(0), block, partials * nativeWidth, accs, false);
+  Value acc = accs[0];
+  for (Value other : ArrayRef<Value>(accs).drop_front())
+    acc = vector::makeArithReduction(b, loc, kind, acc, other);
+  acc = loop(block, whole, nativeWidth, {acc}, false)[0];
+  acc = loop(whole, total, nativeWidth, {acc}, true)[0];
+  Value scalar = vector::ReductionOp::create(b, loc, kind, acc);
+
+  auto indicesOf = [&](linalg::LinalgOp op, OpOperand *operand) {
+    SmallVector<Index> p = pointOf(op, SmallVector<int64_t>(rank, 0), one);
+    SmallVector<Value> indices;
+    for (AffineExpr e : op.getMatchingIndexingMap(operand).getResults())
+      indices.push_back(indexValue(e, p));
+    return indices;
+  };
+  OpOperand *init = anchor.getDpsInitOperand(0);
+  Value start = fill ? fill.getInputs()[0]
+                     : memref::LoadOp::create(b, loc, init->get(),
+                                              indicesOf(anchor, init))
+                           .getResult();
+  scalar = vector::makeArithReduction(b, loc, kind, start, scalar);
+  if (anchor != root) {
+    chunks = {one};
+    std::swap(size, savedSize);
+    size.assign(rank, 1);
+    Value lane = vector::BroadcastOp::create(
+        b, loc, VectorType::get({1}, element), scalar);
+    Value result = epilogue({lane})[0];
+    std::swap(size, savedSize);
+    scalar = vector::ExtractOp::create(b, loc, result, ArrayRef<int64_t>{0});
+  }
+  memref::StoreOp::create(b, loc, scalar, dest,
+                          indicesOf(root, root.getDpsInitOperand(0)));
 }
 
 /// Root's body on the finished accumulators.
@@ -903,12 +1081,16 @@ SmallVector<Value> Emitter::clampedLoop(linalg::LinalgOp op, unsigned level,
   return SmallVector<Value>(loopOp.getResults());
 }
 
+constexpr StringLiteral kMicroKernel = "pto.microkernel";
+constexpr StringLiteral kFused = "pto.fused";
+
 /// The chain of a root on tensors, by what it uses.
 Chain findOnTensors(linalg::LinalgOp root) {
   Chain chain;
   chain.root = root;
   auto fusable = [&](Operation *op) {
-    return op && op->getBlock() == root->getBlock() && op->hasOneUse();
+    return op && op->getBlock() == root->getBlock() && op->hasOneUse() &&
+           !op->hasAttr(kMicroKernel);
   };
   linalg::LinalgOp reducer = root;
   if (root.getNumReductionLoops() == 0) {
@@ -930,9 +1112,6 @@ Chain findOnTensors(linalg::LinalgOp root) {
   }
   return chain;
 }
-
-constexpr StringLiteral kMicroKernel = "pto.microkernel";
-constexpr StringLiteral kFused = "pto.fused";
 
 /// The op before `user` in its block that is marked as fused and writes
 /// `buffer`.

@@ -103,16 +103,22 @@ DiagnosedSilenceableFailure MicroKernelOp::apply(TransformRewriter &rewriter,
       return emitDefiniteFailure() << "expects an integer prefetch";
     options.prefetch = *v != 0;
   }
-  for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
+  SmallVector<Operation *> targets(state.getPayloadOps(getTarget()).begin(),
+                                   state.getPayloadOps(getTarget()).end());
+  for (Operation *target : llvm::reverse(targets)) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
     if (!linalgOp)
       return emitSilenceableError()
              << "expects linalg ops, got " << target->getName();
-    if (llvm::Error e = pto::lowering::markMicroKernel(linalgOp, options)) {
-      auto diag = emitSilenceableError() << llvm::toString(std::move(e));
-      diag.attachNote(target->getLoc()) << "target op";
-      return diag;
-    }
+    llvm::Error e = pto::lowering::markMicroKernel(linalgOp, options);
+    if (!e)
+      continue;
+    std::string reason = llvm::toString(std::move(e));
+    if (getWherePossible())
+      continue;
+    auto diag = emitSilenceableError() << reason;
+    diag.attachNote(target->getLoc()) << "target op";
+    return diag;
   }
   return DiagnosedSilenceableFailure::success();
 }

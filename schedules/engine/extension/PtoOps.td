@@ -37,7 +37,9 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
     Sizes that a tile does not divide get a static tail of their own; a vector
     that is not full is masked. Sizes that are only known at run time get a
     tail of single steps, masked along the last dim. An op that is part of a
-    micro-kernel already is left alone.
+    micro-kernel already is left alone. Several targets are taken last to first,
+    so that consumers fuse their producers. With `where_possible`, targets that
+    do not satisfy the preconditions stay as they are.
 
     #### Return modes
 
@@ -53,13 +55,14 @@ def MicroKernelOp : PtoOp<"microkernel", [AttrSizedOperandSegments]> {
       DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$static_unroll,
       Optional<TransformParamTypeInterface>:$vector_loop,
       Optional<TransformParamTypeInterface>:$vector_bits,
-      Optional<TransformParamTypeInterface>:$prefetch);
+      Optional<TransformParamTypeInterface>:$prefetch,
+      UnitAttr:$where_possible);
   let results = (outs);
   let assemblyFormat = [{
     $target `tile_sizes` custom<DynamicIndexList>($dynamic_sizes, $static_sizes)
     (`unroll` custom<DynamicIndexList>($dynamic_unroll, $static_unroll)^)?
     (`vector_loop` `(` $vector_loop^ `)`)? (`vector_bits` `(` $vector_bits^ `)`)?
-    (`prefetch` `(` $prefetch^ `)`)?
+    (`prefetch` `(` $prefetch^ `)`)? (`where_possible` $where_possible^)?
     attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -207,6 +207,27 @@ func.func @kernel(%x: tensor<1x7x7x40xf32> {pto.role = "input"}, %out: tensor<1x
   } -> tensor<1x40xf32>
   return %1 : tensor<1x40xf32>
 })");
+  for (auto [op, start, name] : {std::tuple("arith.addf", "0.0", "row_sum"),
+                                 {"arith.maximumf", "0xFF800000", "row_max"}})
+    k.emplace_back(name, std::string(R"(
+func.func @kernel(%x: tensor<6x203xf32> {pto.role = "input"}, %out: tensor<6xf32> {pto.role = "output"}) -> tensor<6xf32> {
+  %z = arith.constant )") + start +
+                             R"( : f32
+  %e = tensor.empty() : tensor<6xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<6xf32>) -> tensor<6xf32>
+  %0 = linalg.generic {pto.anchor, indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<6x203xf32>) outs(%f : tensor<6xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %s = )" + op + R"( %c, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<6xf32>
+  %1 = linalg.generic {pto.root, indexing_maps = [affine_map<(m) -> (m)>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]} ins(%0 : tensor<6xf32>) outs(%out : tensor<6xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %n = arith.constant 0.5 : f32
+    %m = arith.mulf %a, %n : f32
+    linalg.yield %m : f32
+  } -> tensor<6xf32>
+  return %1 : tensor<6xf32>
+})");
   k.emplace_back("broadcast_multiply", R"(
 func.func @kernel(%x: tensor<3x5x37xf32> {pto.role = "input"}, %s: tensor<37xf32> {pto.role = "input"}, %out: tensor<3x5x37xf32> {pto.role = "output"}) -> tensor<3x5x37xf32> {
   %0 = linalg.generic {pto.anchor, pto.root, indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %s : tensor<3x5x37xf32>, tensor<37xf32>) outs(%out : tensor<3x5x37xf32>) {
