@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "targets/Host.h"
+#include "targets/cpu/Peak.h"
 #include "tuner/Artifact.h"
 #include "tuner/Compare.h"
 #include "tuner/Shapes.h"
@@ -36,6 +37,8 @@ const char *const moreHelp =
     "  pto-run model.so                              # inputs and outputs\n"
     "  pto-run model.so --check test_data_set_0      # are the numbers right?\n"
     "  pto-run model.so --bench=3                    # time it for 3 seconds\n"
+    "  pto-run model.so --bench=3 --peak             # ... as a share of the "
+    "CPU's peak\n"
     "  pto-run model.so --profile --threads=1        # where does the time "
     "go?\n"
     "\n--check DIR holds input_J.pb and output_J.pb as in ONNX's own tests. A "
@@ -61,6 +64,9 @@ struct Options {
                        cl::desc("Elementwise: absolute part")};
   cl::opt<double> bench{"bench", cl::value_desc("SECONDS"), cl::cat(category),
                         cl::desc("Time runs for that long")};
+  cl::opt<bool> peak{"peak", cl::cat(category),
+                     cl::desc("Also measure what the CPU can do at most, and "
+                              "give times as a share of it")};
   cl::opt<bool> profile{"profile", cl::cat(category),
                         cl::desc("Time per kernel")};
   cl::opt<std::string> data{
@@ -146,6 +152,10 @@ public:
     if (options.bench.getNumOccurrences())
       if (Error error = bench())
         return std::move(error);
+    if (options.peak) {
+      measurePeak();
+      any = true;
+    }
     if (options.profile)
       if (Error error = profile())
         return std::move(error);
@@ -375,6 +385,35 @@ private:
     report["runs"] = static_cast<int64_t>(times.size());
     report["evidence"] = "measured";
     return Error::success();
+  }
+
+  /// Of one run, as far as the artifact knows.
+  double modelFlops() const {
+    const pto_model &model = artifact.model();
+    double flops = 0;
+    for (size_t i = 0; i < model.step_count; ++i)
+      flops += std::max(0.0, double(model.steps[i].flops));
+    return flops;
+  }
+
+  void measurePeak() {
+    double peak = targets::measureFmaPeak(instance->threads());
+    double flops = modelFlops();
+    report["peak_gflops"] = peak;
+    report["peak_isa"] = targets::fmaIsa();
+    report["flops"] = flops;
+    text() << formatv("peak {0:f0} GFLOP/s of f32 FMAs ({1}, {2} threads, "
+                      "measured)",
+                      peak, targets::fmaIsa(), instance->threads());
+    if (auto median = report.getNumber("median_ms"); median && flops > 0) {
+      double gflops = flops / *median * 1e-6;
+      report["gflops"] = gflops;
+      report["percent_of_peak"] = 100 * gflops / peak;
+      text() << formatv("; {0:f3} GFLOP a run, {1:f1} GFLOP/s, {2:f0}% of the "
+                        "peak",
+                        flops * 1e-9, gflops, 100 * gflops / peak);
+    }
+    text() << '\n';
   }
 
   struct KernelTime {
