@@ -6,6 +6,7 @@
 
 #include "tuner/Choose.h"
 #include "db/Store.h"
+#include "mlir/Parser/Parser.h"
 #include "schedules/engine/Engine.h"
 #include "tuner/ToolError.h"
 
@@ -80,9 +81,55 @@ llvm::Error chooseRecords(llvm::StringRef path, const targets::Target &target,
   return llvm::Error::success();
 }
 
+llvm::Error chooseUserSchedules(llvm::ArrayRef<UserSchedule> schedules,
+                                MLIRContext &context,
+                                const targets::Target &target, unsigned threads,
+                                std::vector<KernelJob> &jobs) {
+  for (const UserSchedule &user : schedules) {
+    bool used = false;
+    std::string names;
+    for (KernelJob &job : jobs) {
+      names += "\n  " + job.symbol;
+      if (!llvm::StringRef(job.symbol).starts_with(user.kernel))
+        continue;
+      auto kernel = parseSourceString<ModuleOp>(job.text, &context);
+      if (!kernel)
+        return toolError(BadInput, job.symbol + ": its kernel cannot be read");
+      auto spaces =
+          schedules::findSpaces(*kernel, target, threads, {user.file});
+      if (!spaces)
+        return toolError(BadInput, llvm::toString(spaces.takeError()));
+      for (const schedules::Space &space : *spaces) {
+        if (space.schedule != user.file)
+          continue;
+        auto text = schedules::fillKnobs(&context, space.text, space.defaults(),
+                                         user.file);
+        if (!text)
+          return toolError(BadInput, llvm::toString(text.takeError()));
+        job.choice = {"user", user.file, *text, ""};
+        used = true;
+      }
+    }
+    if (!used)
+      return toolError(BadInput,
+                       "--schedule: " + user.file +
+                           " fits none of the model's kernels:" + names);
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error applyChoice(OwningOpRef<ModuleOp> &module,
                         const targets::Target &target, unsigned threads,
                         ScheduleChoice &choice) {
+  if (choice.source == "user") {
+    schedules::Applied applied =
+        schedules::applySchedule(*module, choice.text, choice.name);
+    if (applied.outcome == "ok")
+      return llvm::Error::success();
+    return toolError(BadInput, "--schedule: " + choice.name +
+                                   " does not apply (" + applied.outcome +
+                                   "): " + applied.message);
+  }
   if (choice.source == "record") {
     OwningOpRef<ModuleOp> copy = module->clone();
     schedules::Applied applied =

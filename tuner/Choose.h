@@ -11,6 +11,7 @@
 #define PTO_TUNER_CHOOSE_H
 
 #include "tuner/KernelCompiler.h"
+#include "tuner/UserSchedule.h"
 
 namespace pto::tuner {
 
@@ -20,7 +21,16 @@ llvm::Error chooseRecords(llvm::StringRef path, const targets::Target &target,
                           unsigned threads, std::vector<KernelJob> &jobs,
                           std::string &notice);
 
-/// Applies the choice's record, else the default schedule (ScheduleKernel).
+/// Overrides the choices of the kernels that a script of the user's is for (its
+/// KERNEL, its @match); open knobs get their defaults. A script that is for no
+/// kernel is an error, and so is one that cannot be read.
+llvm::Error chooseUserSchedules(llvm::ArrayRef<UserSchedule> schedules,
+                                mlir::MLIRContext &context,
+                                const targets::Target &target, unsigned threads,
+                                std::vector<KernelJob> &jobs);
+
+/// Applies the choice's record, else the default schedule (ScheduleKernel). A
+/// script of the user's applies, or it is an error.
 llvm::Error applyChoice(mlir::OwningOpRef<mlir::ModuleOp> &module,
                         const targets::Target &target, unsigned threads,
                         ScheduleChoice &choice);

@@ -16,6 +16,7 @@
 #include "lowering/pipeline/Pipeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "schedules/engine/Engine.h"
 #include "targets/Host.h"
 #include "targets/cpu/DataObject.h"
 #include "targets/cpu/Link.h"
@@ -121,6 +122,7 @@ private:
   llvm::Error readModel() {
     DialectRegistry registry;
     lowering::registerAll(registry);
+    schedules::registerSchedules(registry); // For scripts of the user.
     context = std::make_unique<MLIRContext>(registry);
     context->loadAllAvailableDialects();
     if (options.shapes.size() > 1)
@@ -205,11 +207,14 @@ private:
       return error;
     if (!notice.empty())
       report.warnings.push_back(notice);
+    if (llvm::Error error = chooseUserSchedules(
+            options.schedules, *context, options.target, threads(), jobs))
+      return error;
     if (!options.requireTuned)
       return llvm::Error::success();
     std::string missing;
     for (const KernelJob &job : jobs)
-      if (job.choice.source != "record")
+      if (job.choice.source != "record" && job.choice.source != "user")
         missing += "\n  " + job.symbol + ": " + job.choice.reason;
     if (missing.empty())
       return llvm::Error::success();
@@ -261,6 +266,10 @@ private:
       }
       report.kernels[i].choice = kernels[i].choice;
       const ScheduleChoice &got = kernels[i].choice;
+      if (jobs[i].choice.source == "user" && got.source != "user")
+        return toolError(BadInput, "--schedule: " + jobs[i].choice.name +
+                                       ": kernel " + kernels[i].symbol + ": " +
+                                       got.reason);
       if (options.optimize &&
           (got.source == "none" ||
            (jobs[i].choice.source == "record" && got.source != "record")))

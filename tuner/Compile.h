@@ -12,6 +12,7 @@
 #include "targets/Target.h"
 #include "tuner/KernelCompiler.h"
 #include "tuner/Shapes.h"
+#include "tuner/UserSchedule.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ struct CompileOptions {
   unsigned jobs = 0;    ///< Kernels compiled side by side; 0: this machine's.
   bool optimize = true; ///< -O2; false: -O0, no fusion and no schedules.
   std::vector<ShapeSet> shapes;
-  bool dynamic = false; ///< Dims that nothing determines stay dynamic.
-  std::string db = "none";    ///< File of records, or "none".
+  bool dynamic = false;    ///< Dims that nothing determines stay dynamic.
+  std::string db = "none"; ///< File of records, or "none".
+  std::vector<UserSchedule> schedules; ///< Instead of the database's.
   bool requireTuned = false;  ///< Fail unless every kernel has a record.
   bool weightsBeside = false; ///< MODEL.weights, also below 1 GiB.
   std::string saveTemps;      ///< Folder for the IR of each stage; empty: none.

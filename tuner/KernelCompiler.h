@@ -21,7 +21,7 @@ namespace pto::tuner {
 
 /// How a kernel's schedule was found, for people and for --json.
 struct ScheduleChoice {
-  std::string source = "none"; ///< "record", "default" or "none".
+  std::string source = "none"; ///< "user", "record", "default", "none".
   std::string name;            ///< Of the schedule.
   std::string text;            ///< With its knobs filled in.
   std::string reason;          ///< Why not something better.

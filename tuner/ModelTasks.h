@@ -13,16 +13,11 @@
 
 #include "targets/Target.h"
 #include "tuner/TuneTask.h"
+#include "tuner/UserSchedule.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace pto::tuner {
-
-/// A script of the user's: FILE or FILE:KERNEL.
-struct UserSchedule {
-  std::string file;
-  std::string kernel; ///< A kernel's name or its beginning; empty: all.
-};
 
 struct ModelTasks {
   std::string model; ///< For people.

@@ -33,6 +33,7 @@ const char *const moreHelp =
     "model.h\n"
     "  pto-compile model.onnx --shape x=1x3x224x224 -o model.so\n"
     "  pto-compile model.onnx --target=cpu,arch=x86-64-v3 -o model.so\n"
+    "  pto-compile model.onnx --schedule=mine.mlir:conv3x3 -o model.so\n"
     "  pto-compile model.onnx -o model.s                # assembly, to read\n"
     "  pto-compile model.onnx -o model.so --save-temps  # IR of each stage in "
     "model.temps/\n"
@@ -65,6 +66,11 @@ struct Options {
   cl::opt<std::string> db{
       "db", cl::init("pto.db"), cl::value_desc("FILE|none"), cl::cat(category),
       cl::desc("Database of tuning results (default: pto.db)")};
+  cl::list<std::string> schedules{
+      "schedule", cl::value_desc("FILE[:KERNEL]"), cl::cat(category),
+      cl::desc("A script of yours instead of the database's, for the kernels "
+               "that it matches, or whose name begins with KERNEL; open knobs "
+               "get their defaults; repeatable")};
   cl::opt<unsigned> threads{
       "threads", cl::value_desc("N"), cl::cat(category),
       cl::desc("Threads that a run may use (default: physical cores)")};
@@ -144,6 +150,12 @@ Expected<CompileOptions> compileOptions(Options &options) {
     return shapes.takeError();
   compile.shapes = std::move(*shapes);
   compile.db = options.db;
+  for (const std::string &text : options.schedules) {
+    auto user = parseUserSchedule(text);
+    if (!user)
+      return user.takeError();
+    compile.schedules.push_back(std::move(*user));
+  }
   compile.requireTuned = options.requireTuned;
   compile.dynamic = options.dynamic;
   compile.weightsBeside = options.weightsBeside;

@@ -120,18 +120,6 @@ void handleSignals() {
 
 bool stopRequested() { return interrupts > 0; }
 
-/// FILE[:KERNEL]; a file whose name holds a colon is still found.
-Expected<UserSchedule> parseSchedule(StringRef text) {
-  UserSchedule user{text.str(), ""};
-  if (!sys::fs::exists(text)) {
-    auto [file, kernel] = text.rsplit(':');
-    user = {file.str(), kernel.str()};
-  }
-  if (!sys::fs::exists(user.file))
-    return toolError(BadInput, "--schedule: " + user.file + ": no such file");
-  return user;
-}
-
 Error storeError(Error error) {
   std::string message;
   int code = db::describe(std::move(error), message);
@@ -191,7 +179,7 @@ private:
       return sets.takeError();
     shapes = std::move(*sets);
     for (const std::string &text : options.schedules) {
-      auto user = parseSchedule(text);
+      auto user = parseUserSchedule(text);
       if (!user)
         return user.takeError();
       userSchedules.push_back(std::move(*user));
