@@ -257,7 +257,6 @@ static llvm::Expected<SmallVector<double>> floatsOf(Node &n, size_t i) {
 
 llvm::Error buildResize(Node &n) {
   Tensor x = n.in(0);
-  OpBuilder &b = n.b;
   int64_t rank = x.rank();
   bool upsample = n.op() == "Upsample", old = upsample || n.since < 11;
   Rule rule;

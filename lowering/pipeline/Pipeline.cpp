@@ -251,7 +251,7 @@ void buildPasses(PassManager &pm) {
 LogicalResult checkAllLLVM(ModuleOp module) {
   WalkResult r = module.walk([&](Operation *op) {
     if (op == module ||
-        op->getDialect() && op->getDialect()->getNamespace() == "llvm")
+        (op->getDialect() && op->getDialect()->getNamespace() == "llvm"))
       return WalkResult::advance();
     op->emitError("'") << op->getName() << "' has no lowering for the CPU";
     return WalkResult::interrupt();
