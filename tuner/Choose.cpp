@@ -9,6 +9,7 @@
 #include "mlir/Parser/Parser.h"
 #include "schedules/engine/Engine.h"
 #include "tuner/ToolError.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
@@ -29,6 +30,90 @@ bool isMissingFile(llvm::Error &error) {
                    db::StoreError::Kind::Missing;
   });
   return missing;
+}
+
+/// Beyond this distance (doublings of sizes, summed) a kernel's own defaults
+/// are the better guess.
+constexpr double kNear = 3;
+
+llvm::Error chooseNearest(db::Store &store, const db::Key &key,
+                          KernelJob &job) {
+  if (job.op.empty())
+    return llvm::Error::success();
+  db::Kernel kernel;
+  kernel.hash = job.hash;
+  kernel.op = job.op;
+  kernel.features = job.features;
+  auto near = store.nearest(kernel, key, 4);
+  if (!near)
+    return near.takeError();
+  for (const db::Near &n : *near) {
+    if (n.distance > kNear || n.record.key.threads != key.threads)
+      continue;
+    auto schedule = store.getSchedule(n.record.scheduleHash);
+    if (!schedule)
+      return schedule.takeError();
+    if (!*schedule)
+      continue;
+    job.choice.source = "nearest";
+    job.choice.name = (*schedule)->name;
+    job.choice.knobs = n.record.knobs;
+    return llvm::Error::success();
+  }
+  return llvm::Error::success();
+}
+
+/// The neighbour's values where they are options for this kernel, else this
+/// kernel's defaults.
+schedules::KnobValues adapt(const schedules::Space &space,
+                            llvm::StringRef knobs) {
+  auto parsed = llvm::json::parse(knobs);
+  const llvm::json::Object *values = nullptr;
+  if (parsed)
+    values = parsed->getAsObject();
+  else
+    llvm::consumeError(parsed.takeError());
+  schedules::KnobValues result = space.defaults();
+  for (size_t i = 0; values && i < space.knobs.size(); ++i) {
+    const llvm::json::Value *value = values->get(space.knobs[i].name);
+    if (!value)
+      continue;
+    std::string text;
+    if (auto number = value->getAsInteger())
+      text = std::to_string(*number);
+    else if (auto string = value->getAsString())
+      text = string->str();
+    if (llvm::is_contained(space.knobs[i].options, text))
+      result[i].second = text;
+  }
+  return result;
+}
+
+/// Applies the nearest record's schedule; false, with a reason, if it does not
+/// fit.
+llvm::Expected<bool> applyNearest(OwningOpRef<ModuleOp> &module,
+                                  const targets::Target &target,
+                                  unsigned threads, ScheduleChoice &choice) {
+  auto spaces = schedules::findSpaces(*module, target, threads);
+  if (!spaces)
+    return spaces.takeError();
+  for (const schedules::Space &space : *spaces) {
+    if (space.schedule != choice.name)
+      continue;
+    auto text = schedules::fillKnobs(module->getContext(), space.text,
+                                     adapt(space, choice.knobs), choice.name);
+    if (!text)
+      return text.takeError();
+    OwningOpRef<ModuleOp> copy = module->clone();
+    schedules::Applied applied =
+        schedules::applySchedule(*copy, *text, choice.name);
+    if (applied.outcome == "ok") {
+      module = std::move(copy);
+      choice.text = *text;
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace
@@ -67,6 +152,8 @@ llvm::Error chooseRecords(llvm::StringRef path, const targets::Target &target,
       return asToolError(lookup.takeError());
     if (!lookup->record) {
       job.choice.reason = lookup->reason;
+      if (llvm::Error error = chooseNearest(**store, key, job))
+        return asToolError(std::move(error));
       continue;
     }
     job.choice.source = "record";
@@ -140,6 +227,13 @@ llvm::Error applyChoice(OwningOpRef<ModuleOp> &module,
     }
     choice.reason = "its record does not apply any more (" + applied.outcome +
                     "): " + applied.message;
+  }
+  if (choice.source == "nearest") {
+    auto applied = applyNearest(module, target, threads, choice);
+    if (!applied)
+      return applied.takeError();
+    if (*applied)
+      return llvm::Error::success();
   }
   auto scheduled = schedules::scheduleByDefault(*module, target, threads);
   if (!scheduled)

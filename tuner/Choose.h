@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rule of production builds: the record with exactly the kernel's key if
-// there is one that applies, else the default schedule, else none. Each step
-// down leaves a reason.
+// there is one that applies, else the schedule and knobs of the nearest record
+// for the same target and threads, as far as they are options for this kernel,
+// else the default schedule, else none. Each step down leaves a reason.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTO_TUNER_CHOOSE_H

@@ -25,6 +25,7 @@
 #include "tuner/Prepack.h"
 #include "tuner/Temps.h"
 #include "tuner/ToolError.h"
+#include "tuner/worker/KernelFeatures.h"
 #include "tuner/worker/RawKernel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -177,7 +178,14 @@ private:
         auto kernel = module->lookupSymbol<func::FuncOp>(call.getCallee());
         std::string hash = lowering::kernelHash(kernel);
         jobs.push_back(
-            {call.getCallee().str(), hash, isolatedText(kernel), {}});
+            {call.getCallee().str(), hash, isolatedText(kernel), {}, {}, {}});
+        if (auto signature = signatureOf(kernel)) {
+          KernelFeatures features = featuresOf(kernel, *signature);
+          jobs.back().op = features.op;
+          jobs.back().features = features.features;
+        } else {
+          llvm::consumeError(signature.takeError());
+        }
         report.kernels.push_back({call.getCallee().str(), hash, 0, {}});
         setFlops(kernel);
       }

@@ -21,10 +21,12 @@ namespace pto::tuner {
 
 /// How a kernel's schedule was found, for people and for --json.
 struct ScheduleChoice {
-  std::string source = "none"; ///< "user", "record", "default", "none".
-  std::string name;            ///< Of the schedule.
-  std::string text;            ///< With its knobs filled in.
-  std::string reason;          ///< Why not something better.
+  std::string source =
+      "none";         ///< "user", "record", "nearest", "default", "none".
+  std::string name;   ///< Of the schedule.
+  std::string text;   ///< With its knobs filled in.
+  std::string reason; ///< Why not something better.
+  std::string knobs;  ///< "nearest": the neighbour's values, JSON.
 };
 
 /// Applies a schedule to `module`, which holds one kernel, @kernel, in place or
@@ -38,6 +40,7 @@ struct KernelJob {
   std::string hash;   ///< kernelHash, for the database.
   std::string text;   ///< Module with @kernel.
   ScheduleChoice choice;
+  std::string op, features; ///< Its place among others (KernelFeatures.h).
 };
 
 struct KernelOptions {

@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 #include "schedules/engine/Engine.h"
 #include "schedules/engine/Knobs.h"
+#include "tuner/worker/KernelFeatures.h"
 #include "tuner/worker/RawKernel.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -155,9 +156,9 @@ private:
     }
     byHash[hash] = data;
 
-    schedules::KernelFacts facts = schedules::factsOf(*alone);
-    task.op = facts.kind;
-    task.features = features(facts, *signature);
+    KernelFeatures features = featuresOf(kernel, *signature);
+    task.op = features.op;
+    task.features = features.features;
     auto spaces = schedules::findSpaces(*alone, target, threads);
     if (!spaces)
       return spaces.takeError();
@@ -169,20 +170,6 @@ private:
           return error;
     result.tasks.push_back(std::move(task));
     return llvm::Error::success();
-  }
-
-  std::string features(const schedules::KernelFacts &facts,
-                       const targets::KernelSignature &signature) {
-    json::Object o{{"shape", json::Array(facts.shape)},
-                   {"k", facts.reduction},
-                   {"bits", facts.elementBits},
-                   {"flops", signature.flops}};
-    unsigned n = 0;
-    for (const targets::ArgumentSpec &a : signature.arguments)
-      o["arg" + std::to_string(n++)] = json::Array(a.tensor.shape);
-    std::string text;
-    llvm::raw_string_ostream(text) << json::Value(std::move(o));
-    return text;
   }
 
   void addBranch(TaskSpec &task, schedules::Space space, bool fromUser) {
