@@ -50,16 +50,6 @@ std::string textOf(Operation *op) {
   return text;
 }
 
-/// A module with a copy of `kernel` under the name @kernel.
-std::string isolatedText(func::FuncOp kernel) {
-  OwningOpRef<ModuleOp> module(ModuleOp::create(kernel.getLoc()));
-  auto copy = cast<func::FuncOp>(kernel->clone());
-  copy.setName("kernel");
-  copy.setPublic();
-  module->push_back(copy);
-  return textOf(*module);
-}
-
 class ModelCompiler {
 public:
   explicit ModelCompiler(const CompileOptions &options)
@@ -178,7 +168,12 @@ private:
         auto kernel = module->lookupSymbol<func::FuncOp>(call.getCallee());
         std::string hash = lowering::kernelHash(kernel);
         jobs.push_back(
-            {call.getCallee().str(), hash, isolatedText(kernel), {}, {}, {}});
+            {call.getCallee().str(),
+             hash,
+             textOf(*schedules::isolateKernel(kernel, options.target)),
+             {},
+             {},
+             {}});
         if (auto signature = signatureOf(kernel)) {
           KernelFeatures features = featuresOf(kernel, *signature);
           jobs.back().op = features.op;

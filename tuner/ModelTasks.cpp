@@ -141,7 +141,7 @@ private:
                                 toString(signature.takeError()));
       return llvm::Error::success();
     }
-    OwningOpRef<ModuleOp> alone = schedules::isolateKernel(kernel);
+    OwningOpRef<ModuleOp> alone = schedules::isolateKernel(kernel, target);
     TaskSpec task;
     task.kernel.name = name;
     task.kernel.hash = hash;

@@ -7,6 +7,7 @@
 
 #include "schedules/engine/Engine.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Transform/IR/TransformOps.h"
 #include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
 #include "mlir/Dialect/Transform/TuneExtension/TuneExtensionOps.h"
@@ -170,12 +171,32 @@ KnobValues Space::defaults() const {
   return values;
 }
 
-OwningOpRef<ModuleOp> isolateKernel(func::FuncOp kernel) {
+OwningOpRef<ModuleOp> isolateKernel(func::FuncOp kernel,
+                                    const targets::Target &target) {
   OwningOpRef<ModuleOp> module(ModuleOp::create(kernel.getLoc()));
   OpBuilder b = OpBuilder::atBlockBegin(module->getBody());
   auto copy = cast<func::FuncOp>(b.clone(*kernel));
   copy.setName("kernel");
   copy.setPublic();
+
+  MLIRContext *ctx = kernel.getContext();
+  ctx->loadDialect<DLTIDialect>();
+  SmallVector<DataLayoutEntryInterface> facts;
+  auto fact = [&](StringRef name, int64_t value) {
+    facts.push_back(DataLayoutEntryAttr::get(b.getStringAttr(name),
+                                             b.getI64IntegerAttr(value)));
+  };
+  fact("vector_bits", target.vectorBits);
+  fact("vector_registers", target.vectorRegisters);
+  fact("l1_bytes", target.l1Bytes);
+  fact("l2_bytes", target.l2Bytes);
+  fact("l3_bytes", target.l3Bytes);
+  fact("line_bytes", target.lineBytes);
+  fact("cores", target.cores);
+  DataLayoutEntryInterface device = DataLayoutEntryAttr::get(
+      b.getStringAttr("CPU"), TargetDeviceSpecAttr::get(ctx, facts));
+  (*module)->setAttr(DLTIDialect::kTargetSystemDescAttrName,
+                     TargetSystemSpecAttr::get(ctx, {device}));
   return module;
 }
 

@@ -48,7 +48,11 @@ struct Space {
 };
 
 /// A module holding a copy of `kernel`, renamed @kernel: what schedules take.
-mlir::OwningOpRef<mlir::ModuleOp> isolateKernel(mlir::func::FuncOp kernel);
+/// The target's facts are on it as a DLTI device "CPU" (vector_bits,
+/// vector_registers, l1_bytes, l2_bytes, l3_bytes, line_bytes, cores), for
+/// transform.dlti.query.
+mlir::OwningOpRef<mlir::ModuleOp> isolateKernel(mlir::func::FuncOp kernel,
+                                                const targets::Target &target);
 
 /// Spaces of all built-in schedules that match the kernel in `kernelModule`,
 /// the most specific first, then those of the user's files (a file without
