@@ -82,7 +82,7 @@ static Value genericConv(Node &n, const Window &w, Value input, Value weight,
   };
   SmallVector<bool> isReduction(next, false);
   std::fill(isReduction.end() - rank - 1, isReduction.end(), true);
-  Type type = cast<RankedTensorType>(input.getType()).getElementType();
+  Type type = sumType(cast<RankedTensorType>(input.getType()).getElementType());
   Value init = filledTensor(b, n.loc, out, scalarConstant(b, n.loc, type, 0));
   Value result =
       contract(b, n.loc, input, weight, init,
@@ -104,11 +104,13 @@ static Tensor convolve(Node &n, const Window &w, Tensor &x, Tensor &weight,
   int64_t outChannels = weight.shape()[0], perGroup = weight.shape()[1];
   bool depthwise = group > 1 && perGroup == 1 && outChannels == group;
   if (w.rank() != 2 || (group != 1 && !depthwise))
-    return Tensor::fromValue(
-        x.dtype, genericConv(n, w, padded, n.value(weight), positions, group));
+    return roundSum(
+        n, genericConv(n, w, padded, n.value(weight), positions, group),
+        x.dtype);
   Sizes out = {sizesOf(n, x)[0], b.getIndexAttr(outChannels)};
   llvm::append_range(out, positions);
-  Value init = filledTensor(b, n.loc, out, zero);
+  Value init = filledTensor(
+      b, n.loc, out, scalarConstant(b, n.loc, sumType(x.elementType()), 0));
   auto strides = b.getI64TensorAttr(w.strides);
   auto dilations = b.getI64TensorAttr(w.dilations);
   if (depthwise) {
@@ -116,17 +118,21 @@ static Tensor convolve(Node &n, const Window &w, Tensor &x, Tensor &weight,
         reshape(n, weight,
                 getAsIndexOpFoldResult(
                     b.getContext(), {outChannels, w.kernel[0], w.kernel[1]}));
-    return Tensor::fromValue(x.dtype, linalg::DepthwiseConv2DNchwChwOp::create(
-                                          b, n.loc, TypeRange{init.getType()},
-                                          ValueRange{padded, n.value(taps)},
-                                          ValueRange{init}, strides, dilations)
-                                          .getResult(0));
+    return roundSum(n,
+                    linalg::DepthwiseConv2DNchwChwOp::create(
+                        b, n.loc, TypeRange{init.getType()},
+                        ValueRange{padded, n.value(taps)}, ValueRange{init},
+                        strides, dilations)
+                        .getResult(0),
+                    x.dtype);
   }
-  return Tensor::fromValue(x.dtype, linalg::Conv2DNchwFchwOp::create(
-                                        b, n.loc, TypeRange{init.getType()},
-                                        ValueRange{padded, n.value(weight)},
-                                        ValueRange{init}, strides, dilations)
-                                        .getResult(0));
+  return roundSum(
+      n,
+      linalg::Conv2DNchwFchwOp::create(b, n.loc, TypeRange{init.getType()},
+                                       ValueRange{padded, n.value(weight)},
+                                       ValueRange{init}, strides, dilations)
+          .getResult(0),
+      x.dtype);
 }
 
 llvm::Expected<Tensor> convolution(Node &n, Tensor &x, Tensor &weight) {

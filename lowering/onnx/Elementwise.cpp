@@ -422,6 +422,14 @@ static const ScalarOp kScalarOps[] = {
      [](const Scalar &s) {
        return s.mul(s[0], s.op<math::TanhOp>(softplus(s, s[0])));
      }},
+    {"Shrink", ScalarOp::Same, ScalarOp::Number,
+     [](const Scalar &s) {
+       double lambd = s.n.floatAttr("lambd", 0.5f);
+       Value bias = s.num(s.n.floatAttr("bias", 0));
+       Value high =
+           s.select(s.lt(s.num(lambd), s[0]), s.sub(s[0], bias), s.num(0));
+       return s.select(s.lt(s[0], s.num(-lambd)), s.add(s[0], bias), high);
+     }},
     {"Gelu", ScalarOp::Same, ScalarOp::Fp, gelu},
 };
 

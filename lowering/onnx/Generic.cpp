@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "onnx/onnx_pb.h"
 
 using namespace mlir;
 
@@ -232,6 +233,27 @@ Value scalarAdd(OpBuilder &b, Location loc, Value x, Value y, bool contract) {
   return b.createOrFold<arith::AddIOp>(loc, x, y);
 }
 
+Type sumType(Type type) {
+  if (type.isF16() || type.isBF16())
+    return Float32Type::get(type.getContext());
+  return type;
+}
+
+Tensor roundSum(Node &n, Value sum, int dtype) {
+  Type type = storageType(n.b.getContext(), dtype);
+  Tensor wide = Tensor::fromValue(onnx::TensorProto::FLOAT, sum);
+  if (wide.elementType() == type) {
+    wide.dtype = dtype;
+    return wide;
+  }
+  Sizes sizes = sizesOf(n.b, n.loc, sum);
+  return elementwiseOver(
+      n, {&wide}, sizes, dtype,
+      [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
+        return b.createOrFold<arith::TruncFOp>(loc, type, v[0]);
+      });
+}
+
 Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs, Value init,
                ArrayRef<AffineMap> maps, ArrayRef<bool> isReduction) {
   SmallVector<utils::IteratorType> iterators;
@@ -242,7 +264,13 @@ Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs, Value init,
              b, loc, TypeRange{init.getType()}, ValueRange{lhs, rhs},
              ValueRange{init}, maps, iterators,
              [&](OpBuilder &b, Location loc, ValueRange args) {
-               Value m = scalarMul(b, loc, args[0], args[1], true);
+               Type type = args[2].getType();
+               auto wide = [&](Value v) -> Value {
+                 return v.getType() == type
+                            ? v
+                            : arith::ExtFOp::create(b, loc, type, v);
+               };
+               Value m = scalarMul(b, loc, wide(args[0]), wide(args[1]), true);
                linalg::YieldOp::create(b, loc,
                                        scalarAdd(b, loc, args[2], m, true));
              })

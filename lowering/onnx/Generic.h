@@ -75,7 +75,13 @@ indexed(Node &n, llvm::ArrayRef<Operand> operands,
 llvm::Expected<Tensor> convolution(Node &n, Tensor &x, Tensor &weight);
 llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b);
 
-/// A contraction: out += a * b over `maps` (a, b, out).
+/// The type in which sums of `type` are kept: float32 for 16-bit floats.
+mlir::Type sumType(mlir::Type type);
+/// A sum in sumType as a tensor of `dtype`.
+Tensor roundSum(Node &n, mlir::Value sum, int dtype);
+
+/// A contraction: out += a * b over `maps` (a, b, out); a and b are extended to
+/// out's type.
 mlir::Value contract(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lhs,
                      mlir::Value rhs, mlir::Value init,
                      llvm::ArrayRef<mlir::AffineMap> maps,

@@ -11,6 +11,7 @@
 
 #include "lowering/onnx/Generic.h"
 #include "lowering/onnx/Ops.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -19,7 +20,8 @@ using namespace mlir;
 namespace pto::lowering {
 
 static Value zeroTensor(Node &n, ArrayRef<OpFoldResult> sizes, Type type) {
-  return filledTensor(n.b, n.loc, sizes, scalarConstant(n.b, n.loc, type, 0));
+  return filledTensor(n.b, n.loc, sizes,
+                      scalarConstant(n.b, n.loc, sumType(type), 0));
 }
 
 static llvm::Error checkInner(Node &n, OpFoldResult x, OpFoldResult y) {
@@ -60,8 +62,8 @@ llvm::Error buildGemm(Node &n) {
   Sizes as = sizesOf(n, a), bs = sizesOf(n, b);
   if (auto error = checkInner(n, as[transA ? 0 : 1], bs[transB ? 1 : 0]))
     return error;
-  Tensor out = Tensor::fromValue(
-      a.dtype, matmul2d(n, n.value(a), n.value(b), transA, transB));
+  Tensor out =
+      roundSum(n, matmul2d(n, n.value(a), n.value(b), transA, transB), a.dtype);
   float alpha = n.floatAttr("alpha", 1), beta = n.floatAttr("beta", 1);
   bool hasC = n.has(2) && beta != 0;
   if (hasC || alpha != 1) {
@@ -109,7 +111,7 @@ llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b) {
     Value flat = reshape(builder, n.loc, lhs, {rows, k});
     Value out = matmul2d(n, flat, rhs, false, false);
     as.back() = bs[1];
-    return Tensor::fromValue(a.dtype, reshape(builder, n.loc, out, as));
+    return roundSum(n, reshape(builder, n.loc, out, as), a.dtype);
   }
 
   // Equal batch dims: one batch dim.
@@ -130,7 +132,7 @@ llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b) {
     Sizes outSizes(aBatch);
     outSizes.push_back(m);
     outSizes.push_back(cols);
-    return Tensor::fromValue(a.dtype, reshape(builder, n.loc, out, outSizes));
+    return roundSum(n, reshape(builder, n.loc, out, outSizes), a.dtype);
   }
 
   // The general case: (batch..., [m,] [n,] k) with broadcast batch dims.
@@ -188,9 +190,10 @@ llvm::Expected<Tensor> matrixProduct(Node &n, Tensor &a, Tensor &b) {
   isReduction.back() = true;
   Value init = zeroTensor(n, outSizes, type);
   auto outMap = AffineMap::get(next, 0, outExprs, builder.getContext());
-  return Tensor::fromValue(a.dtype,
-                           contract(builder, n.loc, aValue, bValue, init,
-                                    {aMap, bMap, outMap}, isReduction));
+  return roundSum(n,
+                  contract(builder, n.loc, aValue, bValue, init,
+                           {aMap, bMap, outMap}, isReduction),
+                  a.dtype);
 }
 
 llvm::Error buildMatMul(Node &n) {
@@ -313,13 +316,18 @@ llvm::Error buildEinsum(Node &n) {
   auto op = linalg::GenericOp::create(
       b, n.loc, TypeRange{init.getType()}, operands, ValueRange{init}, maps,
       iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
-        Value term = args[0];
+        Type type = args.back().getType();
+        auto wide = [&](Value v) -> Value {
+          return v.getType() == type ? v
+                                     : arith::ExtFOp::create(b, loc, type, v);
+        };
+        Value term = wide(args[0]);
         for (Value v : args.drop_front().drop_back())
-          term = scalarMul(b, loc, term, v, true);
+          term = scalarMul(b, loc, term, wide(v), true);
         linalg::YieldOp::create(b, loc,
                                 scalarAdd(b, loc, args.back(), term, true));
       });
-  n.set(0, n.in(0).dtype, op.getResult(0));
+  n.set(0, roundSum(n, op.getResult(0), n.in(0).dtype));
   return llvm::Error::success();
 }
 

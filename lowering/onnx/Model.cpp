@@ -209,6 +209,7 @@ void listUnsupported(Model &model, bool &unknown) {
   llvm::StringSet<> local;
   for (const onnx::FunctionProto &f : proto.functions())
     local.insert((canonicalDomain(f.domain()) + "::" + f.name()).str());
+  bool inSubgraph = false;
   auto visit = [&](const NodeProto &node) {
     StringRef domain = canonicalDomain(node.domain());
     int opset = model.opset(domain);
@@ -220,14 +221,30 @@ void listUnsupported(Model &model, bool &unknown) {
     if (since && hasFunctionBody(node, opset))
       return;
     unknown |= !since;
+    // A branch may never be taken: its nodes are judged when they are built.
+    if (since && inSubgraph)
+      return;
     model.unsupported.push_back(
         describeNode(node, opset) +
         (since ? ": this op is not supported"
                : ": there is no such op, and the model does not define it"));
   };
-  forEachNode(*proto.mutable_graph()->mutable_node(), visit);
+  auto visitAll = [&](auto &nodes) {
+    for (NodeProto &node : nodes) {
+      inSubgraph = false;
+      visit(node);
+      inSubgraph = true;
+      for (AttributeProto &attribute : *node.mutable_attribute()) {
+        if (attribute.has_g())
+          forEachNode(*attribute.mutable_g()->mutable_node(), visit);
+        for (GraphProto &g : *attribute.mutable_graphs())
+          forEachNode(*g.mutable_node(), visit);
+      }
+    }
+  };
+  visitAll(*proto.mutable_graph()->mutable_node());
   for (onnx::FunctionProto &f : *proto.mutable_functions())
-    forEachNode(*f.mutable_node(), visit);
+    visitAll(*f.mutable_node());
 }
 
 /// The sizes of the graph's inputs: from the options, equal symbols equal,

@@ -183,6 +183,10 @@ static Tensor extract(Node &n, Tensor &x, ArrayRef<OpFoldResult> offsets,
               return linearIndex(from, x.shape());
             }))
       return *moved;
+  // tensor.extract_slice has no offset for an empty dim.
+  if (llvm::any_of(sizes, [](auto s) { return known(s) == 0; }))
+    return Tensor::fromValue(x.dtype,
+                             emptyTensor(n.b, n.loc, sizes, x.elementType()));
   return Tensor::fromValue(
       x.dtype, tensor::ExtractSliceOp::create(n.b, n.loc, n.value(x), offsets,
                                               sizes, strides));
@@ -194,35 +198,45 @@ llvm::Error buildSplit(Node &n) {
   auto axis = normalizeAxis(n, n.intAttr("axis", 0), x.rank());
   if (!axis)
     return axis.takeError();
-  auto parts = listOperand(n, 1, "split", 13);
-  if (!parts)
-    return parts.takeError();
-  Sizes sizes = sizesOf(n, x);
+  Sizes sizes = sizesOf(n, x), parts;
   int64_t count = n.numOutputs();
-  if (parts->empty()) {
+  if (n.since < 13) {
+    for (int64_t part : n.intsAttr("split"))
+      parts.push_back(b.getIndexAttr(part));
+  } else if (n.has(1)) {
+    auto elements = elementsOf(n, n.in(1));
+    if (!elements)
+      return n.unsupported("'split' of unknown length");
+    for (OpFoldResult e : *elements)
+      parts.push_back(toIndex(b, n.loc, e));
+  }
+  if (parts.empty()) {
     auto total = known(sizes[*axis]);
     if (!total)
       return n.unsupported("an even split of a dynamic dim");
     // The last part may be smaller (since version 18).
     int64_t part = llvm::divideCeil(*total, std::max<int64_t>(count, 1));
     for (int64_t i = 0; i < count; ++i)
-      parts->push_back(std::clamp<int64_t>(*total - i * part, 0, part));
+      parts.push_back(
+          b.getIndexAttr(std::clamp<int64_t>(*total - i * part, 0, part)));
   }
-  if (int64_t(parts->size()) != count)
-    return n.invalid(Twine(parts->size()) + " parts for " + Twine(count) +
+  if (int64_t(parts.size()) != count)
+    return n.invalid(Twine(parts.size()) + " parts for " + Twine(count) +
                      " outputs");
-  int64_t sum = 0;
-  for (int64_t p : *parts)
-    sum += p;
-  if (known(sizes[*axis]) && *known(sizes[*axis]) != sum)
+  OpFoldResult sum = b.getIndexAttr(0);
+  for (OpFoldResult p : parts)
+    sum = addSizes(b, n.loc, sum, p);
+  if (known(sum) && known(sizes[*axis]) && known(sizes[*axis]) != known(sum))
     return n.invalid("the parts do not add up to the dim");
   Sizes offsets(x.rank(), b.getIndexAttr(0)),
       strides(x.rank(), b.getIndexAttr(1));
-  int64_t offset = 0;
-  for (auto [i, part] : llvm::enumerate(*parts)) {
-    offsets[*axis] = b.getIndexAttr(offset);
-    sizes[*axis] = b.getIndexAttr(part);
-    offset += part;
+  OpFoldResult offset = b.getIndexAttr(0);
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    // An empty part at the end would start outside.
+    offsets[*axis] =
+        known(part) == 0 ? OpFoldResult(b.getIndexAttr(0)) : offset;
+    sizes[*axis] = part;
+    offset = addSizes(b, n.loc, offset, part);
     if (n.wants(i))
       n.set(i, extract(n, x, offsets, sizes, strides));
   }

@@ -92,7 +92,7 @@ llvm::Expected<SmallVector<int64_t>>
 listOperand(Node &n, size_t i, StringRef name, int inputSince) {
   if (n.since < inputSince)
     return n.intsAttr(name);
-  if (!n.has(i))
+  if (!n.has(i) || n.in(i).shape() == ArrayRef<int64_t>{0})
     return SmallVector<int64_t>();
   auto known = knownIntegers(n.in(i));
   if (!known)

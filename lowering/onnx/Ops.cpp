@@ -57,6 +57,7 @@ static const OpEntry kOps[] = {
     {"PRelu", 7, buildElementwise},
     {"Relu", 6, buildElementwise},
     {"Selu", 6, buildElementwise},
+    {"Shrink", 9, buildElementwise},
     {"Sigmoid", 6, buildElementwise},
     {"Softplus", 1, buildElementwise},
     {"Softsign", 1, buildElementwise},

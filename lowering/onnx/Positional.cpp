@@ -94,19 +94,14 @@ llvm::Error buildOneHot(Node &n) {
   OpBuilder &b = n.b;
   Location loc = n.loc;
   Tensor depthTensor = n.in(1);
-  if (isFloat(depthTensor.dtype)) {
-    auto f = dyn_cast_if_present<FloatAttr>(knownScalar(depthTensor));
-    if (!f)
-      return n.unsupported("a run-time depth that is no integer");
-    depthTensor = Tensor::fromElements(
-        TensorProto::INT64, RankedTensorType::get({}, b.getI64Type()),
-        OpFoldResult(b.getI64IntegerAttr(int64_t(f.getValueAsDouble()))));
-  }
   if (!depthTensor.type.hasStaticShape() ||
       depthTensor.type.getNumElements() != 1)
     return n.invalid("depth is no scalar");
   depthTensor = reshape(n, depthTensor, {});
-  OpFoldResult depth = toIndex(b, loc, elementsOf(n, depthTensor)->front());
+  Value depthValue = scalarValue(b, loc, elementsOf(n, depthTensor)->front());
+  depthValue =
+      scalarCast(b, loc, depthValue, depthTensor.dtype, TensorProto::INT64);
+  OpFoldResult depth = toIndex(b, loc, getAsOpFoldResult(depthValue));
   if (values.rank() != 1 || values.shape()[0] != 2)
     return n.invalid("'values' must have two elements");
   int64_t rank = indices.rank() + 1;
@@ -151,42 +146,32 @@ llvm::Error buildOneHot(Node &n) {
   return llvm::Error::success();
 }
 
-/// Prefix sums (products) by doubling: log2(n) elementwise ops, each with the
-/// tensor shifted by a power of two.
-llvm::Error buildCumulative(Node &n) {
-  Tensor &x = n.in(0);
+/// Prefix sums (products) along `axis`, by doubling: log2(n) elementwise ops,
+/// each with the tensor shifted by a power of two.
+static Tensor cumulate(Node &n, Tensor &x, int64_t axis) {
   OpBuilder &b = n.b;
   Location loc = n.loc;
-  auto axisInput = knownIntegers(n.in(1));
-  if (!axisInput || axisInput->size() != 1)
-    return n.unsupported("a run-time value of 'axis'");
-  auto axis = normalizeAxis(n, axisInput->front(), x.rank());
-  if (!axis)
-    return axis.takeError();
-  if (x.rank() == 0)
-    return n.invalid("input of rank 0");
   Sizes sizes = sizesOf(n, x);
-  auto length = known(sizes[*axis]);
-  if (!length)
-    return n.unsupported("a dynamic size along the axis");
+  int64_t length = *known(sizes[axis]);
   bool multiply = n.op() == "CumProd";
   bool reverse = n.intAttr("reverse", 0);
   Value neutral = scalarConstant(b, loc, x.elementType(), multiply);
   auto shift = [&](Value v, int64_t by) -> Value {
     Sizes zeros(x.rank(), b.getIndexAttr(0)), ones(x.rank(), b.getIndexAttr(1)),
         kept = sizes;
-    kept[*axis] = b.getIndexAttr(*length - by);
+    kept[axis] = b.getIndexAttr(length - by);
     Sizes offsets = zeros, low = zeros, high = zeros;
-    (reverse ? offsets : low)[*axis] = b.getIndexAttr(by);
+    (reverse ? offsets : low)[axis] = b.getIndexAttr(by);
     if (reverse)
-      high[*axis] = b.getIndexAttr(by);
+      high[axis] = b.getIndexAttr(by);
+    // Forwards the first elements move up, backwards the last ones move down.
     Value part = tensor::ExtractSliceOp::create(b, loc, v, offsets, kept, ones);
     return tensor::PadOp::create(b, loc, x.type, part, low, high, neutral);
   };
   Value current = n.value(x);
-  if (n.intAttr("exclusive", 0) && *length > 0)
+  if (n.intAttr("exclusive", 0) && length > 0)
     current = shift(current, 1);
-  for (int64_t by = 1; by < *length; by *= 2) {
+  for (int64_t by = 1; by < length; by *= 2) {
     Tensor whole = Tensor::fromValue(x.dtype, current);
     Tensor moved = Tensor::fromValue(x.dtype, shift(current, by));
     Tensor sum =
@@ -197,7 +182,46 @@ llvm::Error buildCumulative(Node &n) {
                         });
     current = n.value(sum);
   }
-  n.set(0, x.dtype, current);
+  return Tensor::fromValue(x.dtype, current);
+}
+
+llvm::Error buildCumulative(Node &n) {
+  Tensor &x = n.in(0);
+  int64_t rank = x.rank();
+  if (rank == 0)
+    return n.invalid("input of rank 0");
+  if (!n.in(1).type.hasStaticShape() || n.in(1).type.getNumElements() != 1)
+    return n.invalid("'axis' is no scalar");
+  SmallVector<int64_t> candidates;
+  if (auto given = knownIntegers(n.in(1))) {
+    auto axis = normalizeAxis(n, given->front(), rank);
+    if (!axis)
+      return axis.takeError();
+    candidates.push_back(*axis);
+  } else {
+    candidates = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  }
+  for (int64_t axis : candidates)
+    if (ShapedType::isDynamic(x.shape()[axis]))
+      return n.unsupported("a dynamic size along the axis");
+  Tensor result = cumulate(n, x, candidates.front());
+  Tensor chosen = reshape(n, n.in(1), {});
+  for (int64_t axis : ArrayRef(candidates).drop_front()) {
+    // Which axis is known only at run time: all of them, then a choice.
+    Tensor other = cumulate(n, x, axis);
+    result = elementwiseOver(
+        n, {&chosen, &result, &other}, sizesOf(n, x), x.dtype,
+        [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
+          Value named = compare(b, loc, arith::CmpIPredicate::eq, v[0],
+                                scalarConstant(b, loc, v[0].getType(), axis));
+          Value fromEnd =
+              compare(b, loc, arith::CmpIPredicate::eq, v[0],
+                      scalarConstant(b, loc, v[0].getType(), axis - rank));
+          Value here = b.createOrFold<arith::OrIOp>(loc, named, fromEnd);
+          return b.createOrFold<arith::SelectOp>(loc, here, v[2], v[1]);
+        });
+  }
+  n.set(0, result);
   return llvm::Error::success();
 }
 

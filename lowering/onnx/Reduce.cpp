@@ -11,6 +11,7 @@
 #include "lowering/onnx/Generic.h"
 #include "lowering/onnx/Ops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "onnx/onnx_pb.h"
@@ -65,27 +66,115 @@ static std::optional<Tensor> evaluate(Node &n, Tensor &x,
                               getAsOpFoldResult(acc));
 }
 
-static llvm::Error buildReduction(Node &n, StringRef op, ArrayRef<int64_t> axes,
-                                  bool keepDims) {
+namespace {
+/// Which dims are reduced: known, or decided at run time (one i1 per dim).
+struct ReducedDims {
+  SmallVector<int64_t> known;
+  SmallVector<Value> atRunTime;
+  /// Number of dims reduced.
+  int64_t count = 0;
+};
+} // namespace
+
+/// reduce() over dims that are decided at run time: a window of size 1 or of
+/// the whole dim. The reduced dims have size 1 in the result.
+static Value reduceWindow(Node &n, Value input, ArrayRef<OpFoldResult> window,
+                          ArrayRef<OpFoldResult> out, Value init, ScalarFn fn) {
+  OpBuilder &b = n.b;
+  int64_t rank = out.size();
+  SmallVector<AffineExpr> inExprs, taps, outExprs;
+  for (int64_t d = 0; d < rank; ++d) {
+    outExprs.push_back(b.getAffineDimExpr(d));
+    taps.push_back(b.getAffineDimExpr(rank + d));
+    inExprs.push_back(outExprs.back() + taps.back());
+  }
+  auto map = [&](ArrayRef<AffineExpr> exprs) {
+    return AffineMap::get(2 * rank, 0, exprs, b.getContext());
+  };
+  SmallVector<utils::IteratorType> iterators(2 * rank,
+                                             utils::IteratorType::parallel);
+  std::fill(iterators.begin() + rank, iterators.end(),
+            utils::IteratorType::reduction);
+  Value shape = emptyTensor(b, n.loc, window, init.getType());
+  Value filled = filledTensor(b, n.loc, out, init);
+  return linalg::GenericOp::create(
+             b, n.loc, TypeRange{filled.getType()}, ValueRange{input, shape},
+             ValueRange{filled}, {map(inExprs), map(taps), map(outExprs)},
+             iterators,
+             [&](OpBuilder &b, Location loc, ValueRange args) {
+               linalg::YieldOp::create(b, loc, fn(b, loc, {args[0], args[2]}));
+             })
+      .getResult(0);
+}
+
+static OpFoldResult selectSize(OpBuilder &b, Location loc, Value condition,
+                               OpFoldResult x, OpFoldResult y) {
+  return getAsOpFoldResult(b.createOrFold<arith::SelectOp>(
+      loc, condition, getValueOrCreateConstantIndexOp(b, loc, x),
+      getValueOrCreateConstantIndexOp(b, loc, y)));
+}
+
+/// The sizes of the dims that stay, without the others, which are known only
+/// at run time: dim i of the input is dim j of the result if it stays and j
+/// dims before it do.
+static Sizes sizesThatStay(Node &n, ArrayRef<OpFoldResult> sizes,
+                           const ReducedDims &dims) {
+  OpBuilder &b = n.b;
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  Sizes result(sizes.size() - dims.count, one);
+  OpFoldResult before = zero;
+  for (auto [size, reduced] : llvm::zip(sizes, dims.atRunTime)) {
+    for (auto [j, out] : llvm::enumerate(result)) {
+      Value here = b.createOrFold<arith::CmpIOp>(
+          n.loc, arith::CmpIPredicate::eq,
+          getValueOrCreateConstantIndexOp(b, n.loc, before),
+          arith::ConstantIndexOp::create(b, n.loc, j));
+      OpFoldResult taken = selectSize(b, n.loc, here, size, out);
+      out = selectSize(b, n.loc, reduced, out, taken);
+    }
+    before =
+        addSizes(b, n.loc, before, selectSize(b, n.loc, reduced, zero, one));
+  }
+  return result;
+}
+
+static llvm::Error buildReduction(Node &n, StringRef op,
+                                  const ReducedDims &dims, bool keepDims) {
   Tensor &x = n.in(0);
   OpBuilder &b = n.b;
   Location loc = n.loc;
   int dtype = x.dtype;
+  ArrayRef<int64_t> axes = dims.known;
+  bool atRunTime = !dims.atRunTime.empty();
   Sizes sizes = sizesOf(n, x), outSizes, kept, reducedSizes;
   for (int64_t d = 0; d < x.rank(); ++d) {
-    if (llvm::is_contained(axes, d)) {
+    OpFoldResult one = b.getIndexAttr(1);
+    if (atRunTime) {
+      reducedSizes.push_back(
+          selectSize(b, loc, dims.atRunTime[d], sizes[d], one));
+      outSizes.push_back(selectSize(b, loc, dims.atRunTime[d], one, sizes[d]));
+    } else if (llvm::is_contained(axes, d)) {
       reducedSizes.push_back(sizes[d]);
       if (keepDims)
-        kept.push_back(b.getIndexAttr(1));
+        kept.push_back(one);
     } else {
       outSizes.push_back(sizes[d]);
       kept.push_back(sizes[d]);
     }
   }
-  if (auto folded = evaluate(n, x, axes, staticShape(kept))) {
-    n.set(0, *folded);
-    return llvm::Error::success();
-  }
+  if (atRunTime)
+    kept = keepDims ? outSizes : sizesThatStay(n, sizes, dims);
+  if (atRunTime && op == "ReduceLogSumExp")
+    return n.unsupported("a run-time value of 'axes'");
+  auto reduceDims = [&](Value input, Value init, ScalarFn fn) {
+    return atRunTime ? reduceWindow(n, input, reducedSizes, outSizes, init, fn)
+                     : reduce(b, loc, input, axes, init, fn);
+  };
+  if (!atRunTime)
+    if (auto folded = evaluate(n, x, axes, staticShape(kept))) {
+      n.set(0, *folded);
+      return llvm::Error::success();
+    }
 
   bool isMax = op == "ReduceMax", isMin = op == "ReduceMin";
   bool needsFloat =
@@ -131,8 +220,8 @@ static llvm::Error buildReduction(Node &n, StringRef op, ArrayRef<int64_t> axes,
   Value init = isMax   ? lowest(b, loc, dtype)
                : isMin ? highest(b, loc, dtype)
                        : scalarConstant(b, loc, accType, op == "ReduceProd");
-  Value sum = reduce(
-      b, loc, n.value(shifted), axes, init,
+  Value sum = reduceDims(
+      n.value(shifted), init,
       [&](OpBuilder &b, Location loc, ArrayRef<Value> v) -> Value {
         Value e = v[0], acc = v[1];
         if (narrow)
@@ -194,8 +283,34 @@ static llvm::Error buildReduction(Node &n, StringRef op, ArrayRef<int64_t> axes,
 
 llvm::Error buildReduce(Node &n) {
   Tensor &x = n.in(0);
+  int64_t rank = x.rank();
   // ReduceSum took its axes as an input five versions before the others.
   int inputSince = n.op() == "ReduceSum" ? 13 : 18;
+  bool keepDims = n.intAttr("keepdims", 1);
+  ReducedDims dims;
+  bool given = n.since >= inputSince && n.has(1);
+  if (given && !knownIntegers(n.in(1)) &&
+      n.in(1).shape() != ArrayRef<int64_t>{0}) {
+    auto elements = elementsOf(n, n.in(1));
+    if (!elements || n.in(1).rank() != 1)
+      return n.unsupported("'axes' of unknown length");
+    Value no = arith::ConstantOp::create(n.b, n.loc, n.b.getBoolAttr(false));
+    dims.atRunTime.assign(rank, no);
+    dims.count = elements->size();
+    for (OpFoldResult e : *elements)
+      for (int64_t d = 0; d < rank; ++d)
+        for (int64_t name : {d, d - rank}) {
+          Value v = scalarValue(n.b, n.loc, e);
+          Value hit = n.b.createOrFold<arith::CmpIOp>(
+              n.loc, arith::CmpIPredicate::eq, v,
+              scalarConstant(n.b, n.loc, v.getType(), name));
+          dims.atRunTime[d] =
+              n.b.createOrFold<arith::OrIOp>(n.loc, dims.atRunTime[d], hit);
+        }
+    if (dims.count > rank)
+      return n.invalid("more axes than dims");
+    return buildReduction(n, n.op(), dims, keepDims);
+  }
   auto axes = listOperand(n, 1, "axes", inputSince);
   if (!axes)
     return axes.takeError();
@@ -206,28 +321,31 @@ llvm::Error buildReduce(Node &n) {
         n.op() == "ReduceMin" || n.op() == "ReduceMean" ||
         n.op() == "ReduceProd")
       return llvm::Error::success();
-    return buildReduction(n, n.op(), {}, true);
+    return buildReduction(n, n.op(), dims, true);
   }
   if (axes->empty())
-    axes->assign(llvm::seq<int64_t>(0, x.rank()).begin(),
-                 llvm::seq<int64_t>(0, x.rank()).end());
+    *axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   for (int64_t &a : *axes) {
-    auto normal = normalizeAxis(n, a, x.rank());
+    auto normal = normalizeAxis(n, a, rank);
     if (!normal)
       return normal.takeError();
     a = *normal;
   }
   llvm::sort(*axes);
   axes->erase(std::unique(axes->begin(), axes->end()), axes->end());
-  return buildReduction(n, n.op(), *axes, n.intAttr("keepdims", 1));
+  dims.known = *axes;
+  dims.count = axes->size();
+  return buildReduction(n, n.op(), dims, keepDims);
 }
 
 llvm::Error buildGlobalPool(Node &n) {
   if (n.in(0).rank() < 3)
     return n.invalid("input of rank " + Twine(n.in(0).rank()));
-  auto axes = llvm::to_vector(llvm::seq<int64_t>(2, n.in(0).rank()));
+  ReducedDims dims;
+  dims.known = llvm::to_vector(llvm::seq<int64_t>(2, n.in(0).rank()));
+  dims.count = dims.known.size();
   return buildReduction(
-      n, n.op() == "GlobalMaxPool" ? "ReduceMax" : "ReduceMean", axes, true);
+      n, n.op() == "GlobalMaxPool" ? "ReduceMax" : "ReduceMean", dims, true);
 }
 
 } // namespace pto::lowering

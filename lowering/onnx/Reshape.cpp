@@ -20,14 +20,19 @@ llvm::Error buildIdentity(Node &n) {
 }
 
 llvm::Error buildDropout(Node &n) {
-  if (n.wants(1))
-    return n.unsupported("the mask output");
   if (n.has(2)) {
     auto training = knownScalar(n.in(2));
     if (!training || !cast<IntegerAttr>(training).getValue().isZero())
       return n.unsupported("training mode");
   }
   n.set(0, n.in(0));
+  if (n.wants(1)) {
+    // Nothing is dropped.
+    int dtype = n.since < 10 ? n.in(0).dtype : int(onnx::TensorProto::BOOL);
+    Type type = storageType(n.b.getContext(), dtype);
+    Value one = scalarConstant(n.b, n.loc, type, 1);
+    n.set(1, dtype, filledTensor(n.b, n.loc, sizesOf(n, n.in(0)), one));
+  }
   return llvm::Error::success();
 }
 

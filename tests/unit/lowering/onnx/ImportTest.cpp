@@ -309,6 +309,25 @@ TEST_F(ImportTest, FunctionsAreReplacedByTheirBodies) {
   EXPECT_EQ(resultType(f), "tensor<2x3x4x4xf32>");
 }
 
+TEST_F(ImportTest, RunTimeAxesAreAWindow) {
+  auto f = import(R"(
+    g (float[2, 3, 4] x, int64[1] axes) => (float[a, b] y)
+    { y = ReduceSum <keepdims = 0> (x, axes) })");
+  ASSERT_TRUE(f);
+  EXPECT_EQ(resultType(f), "tensor<?x?xf32>");
+}
+
+TEST_F(ImportTest, OnlyTheKnownBranchIsBuilt) {
+  auto f = import(R"(
+    g (float[2] x) => (float[2] y)
+    { c = Constant <value = bool {1}> ()
+      y = If (c) <then_branch = t () => (float[2] a) { a = Relu (x) },
+                  else_branch = e () => (float[2] b)
+                    { b = LSTM <hidden_size = 1> (x, x, x) }> })");
+  ASSERT_TRUE(f);
+  EXPECT_EQ(count<linalg::GenericOp>(f), 1);
+}
+
 //===- Errors -------------------------------------------------------------===//
 
 TEST_F(ImportTest, MissingFile) {
