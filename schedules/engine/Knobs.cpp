@@ -30,6 +30,18 @@ KernelFacts factsOf(Operation *kernel) {
       facts.elementBits =
           std::max<int64_t>(facts.elementBits, t.getIntOrFloatBitWidth());
   }
+  auto bytesOf = [](Value v) -> int64_t {
+    auto type = dyn_cast<ShapedType>(v.getType());
+    if (!type || !type.hasStaticShape() ||
+        !type.getElementType().isIntOrFloat())
+      return 0;
+    return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  };
+  if (anchor.getNumDpsInputs() >= 2)
+    facts.weightBytes = bytesOf(anchor.getDpsInputOperand(1)->get());
+  if (anchor.getNumDpsInputs() >= 1)
+    facts.streamBytes = bytesOf(anchor.getDpsInputOperand(0)->get()) +
+                        bytesOf(root.getDpsInits()[0]);
   SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
   for (auto [range, type] :
        llvm::zip_equal(ranges, anchor.getIteratorTypesArray()))
@@ -136,6 +148,11 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     for (int64_t t = 1; t <= threads;
          t = t * 2 > threads && t < threads ? int64_t(threads) : t * 2)
       values.push_back(t);
+  } else if (source == "vector_loop") {
+    bool rowsStay = facts.weightBytes <= target.l2Bytes / 4 &&
+                    facts.streamBytes > target.l2Bytes;
+    chosen = rowsStay ? -1 : 0;
+    values = {0, -1, 1};
   } else if (source == "parallel_dim") {
     // The outermost dim that feeds all threads evenly, else the largest.
     int64_t best = -1;

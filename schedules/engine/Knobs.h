@@ -12,6 +12,9 @@
 //   panel        register tile along the last dim, whole vectors
 //   threads      1 .. the limit
 //   parallel_dim the result's dims that can be split among threads
+//   vector_loop  where the loop over the last dim goes: outermost (a panel of
+//                weights stays in the cache, rows stream), or innermost where
+//                all weights stay in L2 and rows and result exceed it
 // `rows` and `panel` default to the pair with the least estimated cycles per
 // reduction step over the whole kernel, tails included (RegisterTile.cpp).
 //
@@ -30,6 +33,8 @@ struct KernelFacts {
   std::vector<int64_t> shape; ///< Of the root's result; -1 dynamic.
   int64_t elementBits = 32;   ///< Widest element.
   int64_t reduction = 1;      ///< Product of the anchor's reduction loops.
+  int64_t weightBytes = 0;    ///< The anchor's second input.
+  int64_t streamBytes = 0;    ///< Its first input and the root's result.
 };
 
 KernelFacts factsOf(mlir::Operation *kernel);

@@ -18,7 +18,7 @@ module attributes {transform.with_named_sequence} {
     %bits = transform.tune.knob<"vector_bits"> options = {source = "vector_bits"} -> !transform.param<i64>
     %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>
     %dim = transform.tune.knob<"parallel_dim"> options = {source = "parallel_dim"} -> !transform.param<i64>
-    %loop = transform.tune.knob<"vector_loop"> options = [0, -1, 1] -> !transform.param<i64>
+    %loop = transform.tune.knob<"vector_loop"> options = {source = "vector_loop"} -> !transform.param<i64>
     %prefetch = transform.tune.knob<"prefetch"> options = [1, 0] -> !transform.param<i64>
     %unroll = transform.tune.knob<"unroll"> options = [1, 2, 4] -> !transform.param<i64>
 
