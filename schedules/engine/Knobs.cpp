@@ -149,7 +149,8 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
          t = t * 2 > threads && t < threads ? int64_t(threads) : t * 2)
       values.push_back(t);
   } else if (source == "vector_loop") {
-    bool rowsStay = facts.weightBytes <= target.l2Bytes / 4 &&
+    bool rowsStay = facts.kind == "matmul" &&
+                    facts.weightBytes <= target.l2Bytes / 4 &&
                     facts.streamBytes > target.l2Bytes;
     chosen = rowsStay ? -1 : 0;
     values = {0, -1, 1};

@@ -13,8 +13,9 @@
 //   threads      1 .. the limit
 //   parallel_dim the result's dims that can be split among threads
 //   vector_loop  where the loop over the last dim goes: outermost (a panel of
-//                weights stays in the cache, rows stream), or innermost where
-//                all weights stay in L2 and rows and result exceed it
+//                weights stays in the cache, rows stream), or innermost for
+//                products whose weights stay in L2 while rows and result
+//                exceed it
 // `rows` and `panel` default to the pair with the least estimated cycles per
 // reduction step over the whole kernel, tails included (RegisterTile.cpp).
 //
