@@ -33,8 +33,9 @@ static constexpr double kRoofMargin = 2.5;
 /// How much faster than the default a winner must be when both are timed in
 /// turns; less is noise, and the default is what people know.
 static constexpr double kWinMargin = 0.99;
-/// Seconds that comparing winner and default of one kernel takes at most.
-static constexpr double kConfirmSeconds = 0.7;
+/// Seconds that comparing winner and default of one kernel takes, and what it
+/// takes more when this run has not compiled them.
+static constexpr double kConfirmSeconds = 0.7, kRecompileSeconds = 1.5;
 /// How many neighbours' winners are tried.
 static constexpr unsigned kNeighbours = 2;
 
@@ -54,9 +55,12 @@ TuningRun::TuningRun(TuneOptions o, Evaluator &evaluator, db::Store *store,
 double TuningRun::secondsLeft() const {
   double reserve = options.reserveSeconds;
   for (const auto &task : result.tasks)
-    if (task->best && task->byDefault &&
-        !(task->best->point == task->byDefault->point))
-      reserve += kConfirmSeconds;
+    if (needsConfirmation(*task))
+      reserve += kConfirmSeconds +
+                 (task->compiled.count(task->best->trial) &&
+                          task->compiled.count(task->byDefault->trial)
+                      ? 0
+                      : kRecompileSeconds);
   // A budget that is mostly reserve would measure nothing.
   reserve = std::min(reserve, 0.3 * budget.total());
   return std::max(0.0, budget.remaining() - reserve);
@@ -190,13 +194,16 @@ llvm::Error TuningRun::resume(TuneTask &task) {
   if (!trials)
     return trials.takeError();
   for (const db::Trial &trial : *trials) {
-    if (trial.purpose == db::Purpose::Confirm ||
-        trial.maker.llvm != maker.llvm || trial.maker.pto != maker.pto ||
+    if (trial.maker.llvm != maker.llvm || trial.maker.pto != maker.pto ||
         trial.maker.policy != maker.policy)
       continue;
     auto branch = llvm::find(task.scheduleHashes, trial.scheduleHash);
     if (branch == task.scheduleHashes.end())
       continue; // A script that is not given this time.
+    if (trial.purpose == db::Purpose::Confirm) {
+      task.compared.insert(trial.scheduleHash + trial.knobs);
+      continue;
+    }
     auto point =
         task.space.fromJson(branch - task.scheduleHashes.begin(), trial.knobs);
     if (!point) {
@@ -530,6 +537,16 @@ llvm::Error TuningRun::putRecord(TuneTask &task, const Measured &winner,
   return stored ? llvm::Error::success() : stored.takeError();
 }
 
+bool TuningRun::wasCompared(const TuneTask &task) const {
+  return task.compared.count(task.scheduleHashes[task.best->point.branch] +
+                             task.space.toJson(task.best->point));
+}
+
+bool TuningRun::needsConfirmation(const TuneTask &task) const {
+  return task.best && task.byDefault &&
+         !(task.best->point == task.byDefault->point) && !wasCompared(task);
+}
+
 llvm::Expected<CompileResult> TuningRun::compileOne(TuneTask &task,
                                                     const search::Point &p) {
   CompileResult result;
@@ -562,12 +579,8 @@ llvm::Error TuningRun::confirm(TuneTask &task) {
     return llvm::Error::success();
   task.tunedNs = task.best->bestNs;
   task.defaultNs = task.byDefault ? task.byDefault->bestNs : 0;
-  bool isDefault = task.byDefault && task.byDefault->point == task.best->point;
-  // In a hurry, or nothing to compare: the search's figures stand.
-  if (stopping() || !task.byDefault || isDefault || budget.isSpent())
-    return llvm::Error::success();
-  // Nothing new since a former run confirmed it.
-  if (task.trials == 0 && store) {
+  if (task.byDefault && store && wasCompared(task)) {
+    // By a former run, and nothing better was found since.
     auto known = store->getRecord(task.key, maker);
     if (!known)
       return known.takeError();
@@ -584,6 +597,9 @@ llvm::Error TuningRun::confirm(TuneTask &task) {
       return llvm::Error::success();
     }
   }
+  // In a hurry, or nothing to compare: the search's figures stand.
+  if (stopping() || !needsConfirmation(task) || budget.isSpent())
+    return llvm::Error::success();
   if (llvm::Error error = prepare(task))
     return error;
   if (!task.prepared)

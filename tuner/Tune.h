@@ -84,6 +84,9 @@ private:
                                            const search::Point &point);
   void learn(TuneTask &task, const search::Point &point,
              const db::Trial &trial);
+  /// An earlier run has compared the best with the default.
+  bool wasCompared(const TuneTask &task) const;
+  bool needsConfirmation(const TuneTask &task) const;
   bool isImplausible(const TuneTask &task, double ns) const;
 
   bool stopping() const { return options.stop && options.stop(); }

@@ -13,6 +13,7 @@
 #include "search/Strategy.h"
 #include "tuner/Evaluator.h"
 #include <map>
+#include <set>
 
 namespace pto::tuner {
 
@@ -59,6 +60,9 @@ public:
   std::optional<Measured> byDefault, best;
   /// Candidates that were compiled in this run and may be compared at the end.
   std::map<int64_t, CompileResult> compiled;
+
+  /// Schedule hash + knobs of what earlier runs have confirmed.
+  std::set<std::string> compared;
 
   uint64_t trials = 0;   ///< New ones in this run.
   uint64_t searched = 0; ///< Of those, proposed by the search.

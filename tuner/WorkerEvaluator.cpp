@@ -219,6 +219,10 @@ WorkerEvaluator::prepare(const KernelSource &kernel) {
   return result;
 }
 
+std::string WorkerEvaluator::newObject() {
+  return temporary + "/c" + std::to_string(objects++) + ".so";
+}
+
 llvm::Error
 WorkerEvaluator::compile(const KernelSource &kernel,
                          llvm::ArrayRef<CandidateRequest> requests,
@@ -229,7 +233,7 @@ WorkerEvaluator::compile(const KernelSource &kernel,
     json::Array knobs;
     for (auto &[name, value] : r.knobs)
       knobs.push_back(json::Array{name, value});
-    paths.push_back(temporary + "/c" + std::to_string(objects++) + ".so");
+    paths.push_back(newObject());
     Job job;
     job.request =
         json::Object{{"op", "compile"},

@@ -26,7 +26,7 @@ struct EvaluatorOptions {
   uint64_t seed = 0;
   double compileSeconds = 30; ///< Limit per candidate.
   double measureSeconds = 15; ///< Limit per candidate.
-  double referenceSeconds = 180;
+  double referenceSeconds = 60;
   int64_t compileMemory = int64_t(6) << 30;
   int64_t runMemory = int64_t(8) << 30;
   targets::TimingPolicy timing;
@@ -63,6 +63,9 @@ public:
 
   /// Sizes of the whole model: what timing rotates through is like it.
   void setModelSizes(int64_t weightBytes, int64_t dataBytes);
+
+  /// A path for a shared object that no other has had.
+  std::string newObject();
 
   /// The folder for objects.
   llvm::StringRef folder() const { return temporary; }

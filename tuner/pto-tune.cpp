@@ -93,6 +93,20 @@ struct Options {
   cl::extrahelp more{moreHelp};
 };
 
+/// The options' values. lld, which runs in this process, resets all cl::opts.
+struct Arguments {
+  explicit Arguments(const Options &o)
+      : model(o.model), target(o.target), budget(o.budget), db(o.db),
+        strategy(o.strategy), json(o.json),
+        shapes(o.shapes.begin(), o.shapes.end()),
+        schedules(o.schedules.begin(), o.schedules.end()), threads(o.threads),
+        seed(o.seed), trials(o.trials) {}
+  std::string model, target, budget, db, strategy, json;
+  std::vector<std::string> shapes, schedules;
+  unsigned threads;
+  uint64_t seed, trials;
+};
+
 /// A tuned model may not be slower than this; less is noise.
 constexpr double kSlower = 1.01;
 /// Kernels that gain less than this are the first suspects if it is.
@@ -128,7 +142,7 @@ Error storeError(Error error) {
 
 class Tool {
 public:
-  explicit Tool(Options &options) : options(options) {}
+  explicit Tool(Arguments options) : options(std::move(options)) {}
 
   Error run() {
     if (Error error = readOptions())
@@ -173,7 +187,7 @@ private:
                                      ": this machine cannot run such code, so "
                                      "nothing can be measured\ntune on a "
                                      "machine of that kind, with its database");
-    threads = options.threads ? unsigned(options.threads) : target.cores;
+    threads = options.threads ? options.threads : target.cores;
     auto sets = parseShapes(options.shapes);
     if (!sets)
       return sets.takeError();
@@ -249,7 +263,7 @@ private:
 
   Error tune() {
     TuneOptions o;
-    double whole = isWholeModel() ? 2 + 0.3 * model.tasks.size() : 0;
+    double whole = isWholeModel() ? 4 + 0.4 * model.tasks.size() : 0;
     o.budgetSeconds = std::max(0.1, budget->remaining());
     o.reserveSeconds = whole;
     o.threads = threads;
@@ -299,6 +313,7 @@ private:
         return comparison;
       }
       progress.phase("timing the whole model", budget->remaining());
+      double before = budget->elapsed();
       comparison = compareWholeModel(compileOptions(), database, *evaluator,
                                      /*seconds=*/1.5);
       if (comparison.tunedNs <= kSlower * comparison.defaultNs)
@@ -313,10 +328,23 @@ private:
       }
       if (!reverted)
         return comparison; // Equal code: noise.
+      // No time to see whether that was enough: all of them, to be sure.
+      bool noTime = budget->remaining() < budget->elapsed() - before;
+      if (noTime) {
+        auto taken = takeBack(run, result, HUGE_VAL);
+        if (!taken)
+          return taken.takeError();
+        reverted += *taken;
+      }
       progress.note(formatv("the model is slower with its winners ({0:f2}x): "
                             "{1} of them taken back",
                             comparison.defaultNs / comparison.tunedNs,
                             reverted));
+      if (noTime) {
+        comparison.tunedNs = comparison.defaultNs;
+        comparison.tunedMedianNs = comparison.defaultMedianNs;
+        return comparison;
+      }
     }
   }
 
@@ -360,7 +388,7 @@ private:
     return text;
   }
 
-  Options &options;
+  const Arguments options;
   targets::Target target;
   unsigned threads = 1;
   std::optional<search::Budget> budget;
@@ -385,7 +413,7 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errs()))
     return BadInput;
   handleSignals();
-  if (Error error = Tool(options).run())
+  if (Error error = Tool(Arguments(options)).run())
     return reportError("pto-tune", std::move(error));
   return Done;
 }

@@ -19,9 +19,11 @@ namespace pto::targets {
 struct TimingPolicy {
   int64_t coldWeightBytes = 32 << 20; ///< Of weights in rotation.
   int64_t coldDataBytes = 4 << 20;    ///< Of inputs and outputs in rotation.
-  double minSampleNs = 1e6;           ///< Calls per sample are chosen for it.
-  double maxTotalNs = 150e6;          ///< No further sample after it.
-  unsigned samples = 9;
+  /// Calls per sample are chosen for it. Short: on a busy machine, the least
+  /// time comes from a sample that nothing interrupted.
+  double minSampleNs = 2e5;
+  double maxTotalNs = 150e6; ///< No further sample after it.
+  unsigned samples = 15;
   unsigned minSamples = 3; ///< Even where maxTotalNs forbids.
   /// A candidate slower than this in its first sample cannot win: no more are
   /// taken. 0: never.

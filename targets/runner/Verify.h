@@ -28,7 +28,7 @@ class KernelData {
 public:
   /// Above this many operations the reference (scalar code) is too slow to run
   /// three times: the positive data set is left out.
-  static constexpr int64_t kThreeSetsFlops = 500'000'000;
+  static constexpr int64_t kThreeSetsFlops = 20'000'000;
 
   KernelData(KernelSignature signature, uint64_t seed);
 

@@ -120,11 +120,47 @@ llvm::Error Worker::start(const WorkerCommand &command) {
   current = State::Starting;
   served = 0;
   allowed = kStartLimit;
+  cpuAtStart = 0;
   started = Clock::now();
   limit = started + kStartLimit;
   tail.clear();
   phase = "starting";
   return llvm::Error::success();
+}
+
+/// Seconds of processor time that all threads of a process have used.
+static double cpuSeconds(pid_t pid) {
+  char path[64], text[1024];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
+  int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  ssize_t n = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  llvm::StringRef stat(text, n > 0 ? n : 0);
+  // After the command's name, which may hold anything: field 3 is the first.
+  llvm::SmallVector<llvm::StringRef> fields;
+  stat.rsplit(')').second.trim().split(fields, ' ');
+  unsigned long user = 0, system = 0;
+  if (fields.size() < 13 || fields[11].getAsInteger(10, user) ||
+      fields[12].getAsInteger(10, system))
+    return 0;
+  return double(user + system) / ::sysconf(_SC_CLK_TCK);
+}
+
+/// A deadline has passed: did the worker have the time?
+bool Worker::mayGoOn() {
+  auto now = Clock::now();
+  if (now - started >= kPatience * allowed)
+    return false;
+  double used = cpuSeconds(pid) - cpuAtStart;
+  double share = 0.7 * allowed.count() / 1000;
+  if (used >= share)
+    return false;
+  limit = now + std::chrono::milliseconds(
+                    std::max<int64_t>(50, int64_t((share - used) * 1000)));
+  limit = std::min(limit, started + kPatience * allowed);
+  return true;
 }
 
 bool Worker::request(json::Object message, std::chrono::milliseconds time) {
@@ -136,6 +172,7 @@ bool Worker::request(json::Object message, std::chrono::milliseconds time) {
   allowed = time;
   started = Clock::now();
   limit = started + time;
+  cpuAtStart = cpuSeconds(pid);
   return channel.send(message, int(time.count()));
 }
 
@@ -261,12 +298,14 @@ std::optional<Reply> Worker::advance() {
     if (!reply && before != State::Idle)
       reply = died();
     kill();
-  } else if (!reply && before != State::Idle && Clock::now() >= limit) {
+  } else if (!reply && before != State::Idle && Clock::now() >= limit &&
+             !mayGoOn()) {
     reply.emplace();
     reply->status = ReplyStatus::TimedOut;
     char text[64];
-    std::snprintf(text, sizeof text, "no answer within %.1f s",
-                  allowed.count() / 1000.0);
+    std::snprintf(
+        text, sizeof text, "no answer within %.1f s",
+        std::chrono::duration<double>(Clock::now() - started).count());
     reply->message = text;
     if (!phase.empty())
       reply->message += " while " + phase;

@@ -67,7 +67,8 @@ public:
 
   /// Forks and executes; ready once the worker has said so.
   llvm::Error start(const WorkerCommand &command);
-  /// Sends a request to an idle worker.
+  /// Sends a request to an idle worker. A worker that got too little of a busy
+  /// machine's time for `limit` is given up to kPatience times as long.
   bool request(llvm::json::Object message, std::chrono::milliseconds limit);
   /// Kills the whole process group and reaps it.
   void kill();
@@ -83,9 +84,12 @@ public:
   Clock::time_point deadline() const { return limit; }
   pid_t processId() const { return pid; }
 
+  static constexpr int kPatience = 3;
+
 private:
   void drainOutput();
   Reply died();
+  bool mayGoOn();
 
   State current = State::Dead;
   pid_t pid = -1;
@@ -95,8 +99,9 @@ private:
   unsigned served = 0;
   Clock::time_point started, limit;
   std::chrono::milliseconds allowed{0};
-  std::string phase; ///< What the worker said that it was doing.
-  std::string tail;  ///< The end of what it printed.
+  double cpuAtStart = 0; ///< Seconds of processor time.
+  std::string phase;     ///< What the worker said that it was doing.
+  std::string tail;      ///< The end of what it printed.
 };
 
 } // namespace pto::targets

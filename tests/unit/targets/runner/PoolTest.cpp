@@ -64,9 +64,22 @@ TEST(Pool, hangEndsAtItsLimit) {
   pool.run(job("echo")); // The start is not part of the limit.
   Reply r = pool.run(job("hang", 200));
   EXPECT_EQ(ReplyStatus::TimedOut, r.status);
-  EXPECT_TRUE(contains(r.message, "0.2 s while hanging")) << r.message;
+  EXPECT_TRUE(contains(r.message, "no answer within 0.")) << r.message;
+  EXPECT_TRUE(contains(r.message, "s while hanging")) << r.message;
   EXPECT_LT(r.seconds, 5);
   EXPECT_EQ(ReplyStatus::Answered, pool.run(job("echo")).status);
+}
+
+// A worker that sleeps uses no time of the machine, but still has an end.
+TEST(Pool, sleepEndsToo) {
+  WorkerPool pool(fake(), 1);
+  pool.run(job("echo"));
+  Job sleepy = job("sleep", 100);
+  sleepy.request["us"] = 60'000'000;
+  Reply r = pool.run(std::move(sleepy));
+  EXPECT_EQ(ReplyStatus::TimedOut, r.status);
+  EXPECT_GE(r.seconds, 0.29);
+  EXPECT_LT(r.seconds, 10);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) &&     \
