@@ -155,19 +155,35 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     chosen = rowsStay ? -1 : 0;
     values = {0, -1, 1};
   } else if (source == "parallel_dim") {
-    // The outermost dim that feeds all threads evenly, else the largest.
-    int64_t best = -1;
+    // The outermost dim that keeps all threads equally busy, in chunks of
+    // register tiles and of one size if possible (then sizes stay static).
+    RegisterTile tile = bestRegisterTile(m, n, width, target.vectorRegisters);
+    bool tiled = facts.kind == "matmul" || facts.kind == "conv";
+    double best = 0;
     for (size_t d = 0; d < rank; ++d) {
-      int64_t size = facts.shape[d];
+      int64_t size = facts.shape[d] < 0 ? 256 : facts.shape[d];
       if (size == 1)
         continue;
       values.push_back(int64_t(d));
-      if (best < 0 && size >= 2 * int64_t(threads))
-        best = int64_t(d);
+      int64_t unit = 1;
+      if (tiled && d + 1 == rank)
+        unit = tile.vectors * width;
+      else if (facts.kind == "matmul" && d + 2 == rank)
+        unit = tile.rows;
+      else if (d + 1 == rank)
+        unit = width;
+      int64_t units = llvm::divideCeil(size, unit);
+      int64_t chunk = llvm::divideCeil(units, int64_t(threads));
+      double busy = double(units) / double(chunk * threads);
+      bool even = size % (chunk * unit) == 0;
+      double score = busy * (even ? 1.0 : 0.85);
+      if (score > best * 1.02) {
+        best = score;
+        chosen = int64_t(d);
+      }
     }
     if (values.empty())
       values.push_back(0);
-    chosen = best < 0 ? values.front() : best;
   } else {
     return llvm::createStringError("knob '" + name + "': unknown source '" +
                                    source + "'");

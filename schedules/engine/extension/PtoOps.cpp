@@ -23,7 +23,6 @@
 #include "schedules/engine/extension/Packing.h"
 #include "schedules/engine/extension/TileChain.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::transform;
@@ -232,8 +231,9 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
       return emitSilenceableError() << "the result has no dim " << *dim;
     unsigned loop = out.getDimPosition(d);
     int64_t extent = linalgOp.getStaticLoopRanges()[loop];
-    int64_t unit = std::lcm(std::max<int64_t>(1, *multiple),
-                            pto::schedules::panelAlong(linalgOp, loop));
+    int64_t unit = pto::schedules::panelAlong(linalgOp, loop);
+    if (unit == 1)
+      unit = std::max<int64_t>(1, *multiple);
     if (*threads <= 1 || ShapedType::isDynamic(extent) || extent <= unit) {
       tiled.push_back(target);
       continue;

@@ -116,8 +116,9 @@ def DistributeOp : PtoOp<"distribute"> {
   let description = [{
     Tiles `target`, with the linalg ops that it alone consumes, into at most
     `threads` chunks along dim `dim` of its result (negative: from the end), as
-    one scf.forall. Chunks are multiples of `multiple_of` and of the panels
-    in which operands are packed, so that neither is cut. With one thread, or when the dim has only one chunk, the
+    one scf.forall. Chunks are multiples of the panels in which operands
+    are packed along the dim, or else of `multiple_of`, so that neither panels
+    nor register tiles are cut. With one thread, or when the dim has only one chunk, the
     target itself is returned.
 
     #### Return modes

@@ -527,7 +527,9 @@ int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
                    .weights = context->weights,
                    .runtime = &context->runtime,
                    .context = context};
+  pto_pool_hold(context->pool, 1);
   context->model->main(&call);
+  pto_pool_hold(context->pool, 0);
   if (call.status != PTO_OK)
     return call.status;
   for (size_t i = 0; i < m; ++i)

@@ -19,6 +19,9 @@ enum {
   /* About 30 us at 3 GHz and 40 cycles a pause; futex wake-up costs about as
    * much. */
   SPINS = 2000,
+  /* While a run goes on: a few milliseconds, longer than any kernel that one
+   * thread should do alone. */
+  SPINS_HELD = 200000,
   CACHE_LINE = 64
 };
 
@@ -40,6 +43,7 @@ struct pto_pool {
   _Alignas(CACHE_LINE) _Atomic int32_t wake;
   _Atomic int32_t sleepers;
   _Atomic int32_t stop;
+  _Atomic int32_t held;
 
   int32_t threads;
   int32_t started; /* workers that exist */
@@ -111,9 +115,12 @@ static void *worker_main(void *arg) {
   pthread_sigmask(LIBC_SIG_SETMASK, &all, (void *)0);
   while (!atomic_load_explicit(&pool->stop, memory_order_acquire)) {
     take_iterations(pool);
-    for (int spin = 0; spin < SPINS && !has_work(pool); ++spin) {
+    for (int spin = 0; !has_work(pool); ++spin) {
       if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
         return (void *)0;
+      bool held = atomic_load_explicit(&pool->held, memory_order_relaxed);
+      if (spin >= (held ? SPINS_HELD : SPINS))
+        break;
       pause_cpu();
     }
     if (has_work(pool))
@@ -189,6 +196,10 @@ void pto_pool_run(pto_pool *pool, int64_t n, pto_body body, void *arg) {
     n = MAX_ITERATIONS;
   }
   run_open_loop(pool, n, body, arg);
+}
+
+void pto_pool_hold(pto_pool *pool, int32_t held) {
+  atomic_store_explicit(&pool->held, held, memory_order_relaxed);
 }
 
 pto_pool *pto_pool_create(int32_t threads) {

@@ -22,6 +22,10 @@ pto_pool *pto_pool_create(int32_t threads);
 /* Runs body(arg, i) for i in [0, n). One caller at a time. */
 void pto_pool_run(pto_pool *pool, int64_t n, pto_body body, void *arg);
 
+/* While held, workers wait for the next loop without sleeping: a model's loops
+ * follow each other within microseconds, and waking takes longer than that. */
+void pto_pool_hold(pto_pool *pool, int32_t held);
+
 void pto_pool_destroy(pto_pool *pool);
 
 #endif
