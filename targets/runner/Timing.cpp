@@ -46,7 +46,7 @@ Copies::Copies(const char *source, size_t bytes, int64_t coldBytes,
                unsigned stagger) {
   stride = std::max<size_t>(64, (bytes + 63) / 64 * 64);
   n = unsigned(std::clamp<int64_t>(
-      (coldBytes + int64_t(stride) - 1) / int64_t(stride), 1, kMaxCopies));
+      (coldBytes + int64_t(stride) / 2) / int64_t(stride), 1, kMaxCopies));
   size_t offset = stagger % 64 * 64;
   mapped = offset + stride * n;
   void *p = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
