@@ -249,3 +249,26 @@ tuner::collectTasks(llvm::StringRef path,
   return Collector(target, threads, userSchedules, check, result)
       .run(path, shapes);
 }
+
+llvm::Expected<std::vector<std::string>>
+tuner::inputNames(llvm::StringRef path) {
+  DialectRegistry registry;
+  lowering::registerAll(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  ScopedDiagnosticHandler quiet(&context,
+                                [](Diagnostic &) { return success(); });
+  lowering::ImportOptions import;
+  auto module = llvm::sys::path::extension(path) == ".mlir"
+                    ? lowering::readMlir(context, path, import)
+                    : lowering::importOnnx(context, path, import);
+  if (!module)
+    return module.takeError();
+  std::vector<std::string> names;
+  if (auto main = (*module)->lookupSymbol<func::FuncOp>("main"))
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      auto name = main.getArgAttrOfType<StringAttr>(i, "pto.name");
+      names.push_back(name ? name.str() : "");
+    }
+  return names;
+}

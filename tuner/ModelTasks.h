@@ -32,6 +32,9 @@ struct ModelTasks {
 using CheckScript = llvm::function_ref<llvm::Expected<MeasureResult>(
     const KernelSource &kernel, llvm::StringRef file)>;
 
+/// The names of the model's inputs, in order.
+llvm::Expected<std::vector<std::string>> inputNames(llvm::StringRef path);
+
 /// One set of shapes; call again for the next. Kernels that several sets share
 /// count once, with the calls of all.
 llvm::Error

@@ -93,7 +93,20 @@ llvm::Expected<TuneResult> TuningRun::run(std::vector<TaskSpec> specs) {
       return std::move(error);
   if (llvm::Error error = search())
     return std::move(error);
+  // What gains most comes first: time may run out.
+  std::vector<TuneTask *> order;
   for (auto &task : result.tasks)
+    order.push_back(task.get());
+  auto gain = [](const TuneTask *t) {
+    return t->best && t->byDefault
+               ? t->spec.calls * (t->byDefault->bestNs - t->best->bestNs)
+               : 0;
+  };
+  llvm::sort(order, [&](const TuneTask *a, const TuneTask *b) {
+    double x = gain(a), y = gain(b);
+    return x != y ? x > y : a->key.kernelHash < b->key.kernelHash;
+  });
+  for (TuneTask *task : order)
     if (llvm::Error error = confirm(*task))
       return std::move(error);
   if (!stopping())
@@ -598,8 +611,14 @@ llvm::Error TuningRun::confirm(TuneTask &task) {
     }
   }
   // In a hurry, or nothing to compare: the search's figures stand.
-  if (stopping() || !needsConfirmation(task) || budget.isSpent())
+  if (stopping() || !needsConfirmation(task))
     return llvm::Error::success();
+  // Too little to be more than noise, or no time left to find out.
+  bool tiny = task.best->bestNs >= kWinMargin * task.byDefault->bestNs;
+  if (tiny || budget.remaining() <
+                  std::min(options.reserveSeconds, 0.2 * budget.total()))
+    return revert(task, tiny ? "the default is as fast"
+                             : "no time was left to confirm the winner");
   if (llvm::Error error = prepare(task))
     return error;
   if (!task.prepared)

@@ -9,6 +9,7 @@
 #include "tuner/ModelComparison.h"
 #include "tuner/ModelTasks.h"
 #include "tuner/Shapes.h"
+#include "tuner/TensorFile.h"
 #include "tuner/ToolError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <unistd.h>
@@ -73,6 +75,10 @@ struct Options {
       "shape", cl::value_desc("NAME=AxB"), cl::cat(category),
       cl::desc("Sizes of an input with dynamic dims; repeat for more inputs; "
                "naming one again starts another set, tuned as well")};
+  cl::list<std::string> data{
+      "data", cl::value_desc("DIR"), cl::cat(category),
+      cl::desc("Take the sizes from an ONNX test_data_set folder; repeatable, "
+               "each is a set of its own")};
   cl::opt<unsigned> threads{
       "threads", cl::init(0), cl::value_desc("N"), cl::cat(category),
       cl::desc("Threads that a kernel may use (default: physical cores)")};
@@ -99,10 +105,11 @@ struct Arguments {
       : model(o.model), target(o.target), budget(o.budget), db(o.db),
         strategy(o.strategy), json(o.json),
         shapes(o.shapes.begin(), o.shapes.end()),
-        schedules(o.schedules.begin(), o.schedules.end()), threads(o.threads),
-        seed(o.seed), trials(o.trials) {}
+        schedules(o.schedules.begin(), o.schedules.end()),
+        data(o.data.begin(), o.data.end()), threads(o.threads), seed(o.seed),
+        trials(o.trials) {}
   std::string model, target, budget, db, strategy, json;
-  std::vector<std::string> shapes, schedules;
+  std::vector<std::string> shapes, schedules, data;
   unsigned threads;
   uint64_t seed, trials;
 };
@@ -133,6 +140,31 @@ void handleSignals() {
 }
 
 bool stopRequested() { return interrupts > 0; }
+
+/// The shapes of FOLDER/input_J.pb by the model's names.
+Expected<ShapeSet> readSizes(StringRef model, StringRef folder) {
+  auto tensors = readTensorFolder(folder, "input");
+  if (!tensors)
+    return toolError(BadInput, "--data: " + toString(tensors.takeError()));
+  if (tensors->empty())
+    return toolError(BadInput, "--data: " + folder + ": no input_0.pb");
+  auto names = inputNames(model);
+  if (!names)
+    return toolError(BadInput, toString(names.takeError()));
+  ShapeSet set;
+  for (auto [i, tensor] : enumerate(*tensors)) {
+    // The data may name its tensors otherwise: then the order counts.
+    std::string name = tensor.name;
+    if (!is_contained(*names, name)) {
+      if (i >= names->size())
+        return toolError(BadInput, "--data: " + folder +
+                                       " holds more inputs than the model has");
+      name = (*names)[i];
+    }
+    set[name].assign(tensor.shape.begin(), tensor.shape.end());
+  }
+  return set;
+}
 
 Error storeError(Error error) {
   std::string message;
@@ -192,6 +224,8 @@ private:
     if (!sets)
       return sets.takeError();
     shapes = std::move(*sets);
+    if (!options.data.empty() && !shapes.empty())
+      return toolError(BadInput, "--shape and --data both give sizes: use one");
     for (const std::string &text : options.schedules) {
       auto user = parseUserSchedule(text);
       if (!user)
@@ -204,6 +238,12 @@ private:
                                      join(search::strategyNames(), ", "));
     if (!sys::fs::exists(options.model))
       return toolError(BadInput, options.model + ": no such file");
+    for (const std::string &folder : options.data) {
+      auto set = readSizes(options.model, folder);
+      if (!set)
+        return set.takeError();
+      shapes.push_back(std::move(*set));
+    }
     return Error::success();
   }
 
@@ -314,8 +354,9 @@ private:
       }
       progress.phase("timing the whole model", budget->remaining());
       double before = budget->elapsed();
-      comparison = compareWholeModel(compileOptions(), database, *evaluator,
-                                     /*seconds=*/1.5);
+      double seconds = std::clamp(budget->remaining() / 4, 0.3, 1.5);
+      comparison =
+          compareWholeModel(compileOptions(), database, *evaluator, seconds);
       if (comparison.tunedNs <= kSlower * comparison.defaultNs)
         return comparison;
       unsigned reverted = 0;

@@ -39,3 +39,7 @@ RuntimePtr pto::targets::makeRuntime(unsigned threads) {
   runtime->parallel_for = runtime->pool ? poolFor : serialFor;
   return RuntimePtr(runtime);
 }
+
+void pto::targets::holdThreads(pto_runtime *runtime, bool hold) {
+  pto_pool_hold(static_cast<PoolRuntime *>(runtime)->pool, hold);
+}

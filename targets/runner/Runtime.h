@@ -19,6 +19,10 @@ using RuntimePtr = std::unique_ptr<pto_runtime, RuntimeDeleter>;
 /// The runtime of artifacts, with `threads` threads.
 RuntimePtr makeRuntime(unsigned threads);
 
+/// Between hold and release the threads stay awake, as they do while an
+/// artifact runs a model.
+void holdThreads(pto_runtime *runtime, bool hold);
+
 } // namespace pto::targets
 
 #endif // PTO_TARGETS_RUNNER_RUNTIME_H

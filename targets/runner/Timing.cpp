@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/runner/Timing.h"
+#include "targets/runner/Runtime.h"
 #include "targets/runner/Serve.h"
 #include <algorithm>
 #include <cstring>
@@ -173,12 +174,15 @@ void TimedKernel::setArguments(uint64_t turn) {
 
 double TimedKernel::sample(uint64_t calls) {
   const int64_t *dims = data->data.signature().dims.data();
+  holdThreads(runtime, true);
   double start = nowNs();
   for (uint64_t i = 0; i < calls; ++i) {
     setArguments(turn++);
     kernel.kernel(arguments.data(), dims, runtime);
   }
-  return (nowNs() - start) / double(calls);
+  double ns = (nowNs() - start) / double(calls);
+  holdThreads(runtime, false);
+  return ns;
 }
 
 uint64_t TimedKernel::calibrate() {

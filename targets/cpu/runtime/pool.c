@@ -199,6 +199,8 @@ void pto_pool_run(pto_pool *pool, int64_t n, pto_body body, void *arg) {
 }
 
 void pto_pool_hold(pto_pool *pool, int32_t held) {
+  if (!pool) /* one thread, or the caller's own loops */
+    return;
   atomic_store_explicit(&pool->held, held, memory_order_relaxed);
 }
 
