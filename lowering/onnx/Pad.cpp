@@ -221,7 +221,9 @@ llvm::Error buildSpaceToDepth(Node &n) {
   OpFoldResult h = divSizes(b, n.loc, in[2], s),
                w = divSizes(b, n.loc, in[3], s);
   Tensor parts = reshape(n, x, {in[0], in[1], h, s, w, s});
-  Tensor moved = transposed(n, parts, {0, 3, 5, 1, 2, 4});
+  bool crd = n.stringAttr("mode", "DCR") == "CRD";
+  Tensor moved = crd ? transposed(n, parts, {0, 1, 3, 5, 2, 4})
+                     : transposed(n, parts, {0, 3, 5, 1, 2, 4});
   n.set(0, reshape(n, moved,
                    {in[0],
                     mulSizes(b, n.loc, in[1], b.getIndexAttr(block * block)), h,

@@ -28,7 +28,7 @@ group_normalization_example hardswish instancenorm_example layer_normalization_3
 less_equal_bcast logsoftmax_axis_1 lrn matmul_4d matmulinteger max_example maxpool_2d_dilations maxpool_2d_same_lower
 mish mod_mixed_sign_int32 mvn pow_bcast_array prelu_broadcast qlinearmatmul_2D_uint8_float32 quantizelinear_axis
 reduce_log_sum_exp_default_axes_keepdims_random relu scatter_elements_with_axis scatternd_add shape_start_1_end_2
-sigmoid softmax_axis_0 softplus sqrt sub_bcast sum_example tanh transpose_all_permutations_3 tril where_example xor3d
+sigmoid softmax_axis_0 spacetodepth_crd_mode_example softplus sqrt sub_bcast sum_example tanh transpose_all_permutations_3 tril where_example xor3d
 """
 
 
