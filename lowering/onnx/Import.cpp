@@ -284,7 +284,13 @@ void Importer::addResults() {
     onnx::NodeProto none;
     Node node(none, 0, b, NameLoc::get(b.getStringAttr(output.name())), entry,
               {});
-    results.push_back(node.value(tensor));
+    Value value = node.value(tensor);
+    // A size that is known after all belongs in the signature.
+    if (auto cast = value.getDefiningOp<tensor::CastOp>())
+      if (tensor::preservesStaticInformation(value.getType(),
+                                             cast.getSource().getType()))
+        value = cast.getSource();
+    results.push_back(value);
     types.push_back(results.back().getType());
     attrs.push_back(valueAttrs(output.name(), tensor.dtype));
   }
