@@ -193,6 +193,8 @@ struct LowerVectors
       if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
         signalPassFailure();
     };
+    // A mask around a transfer becomes the transfer's own, which unrolls.
+    apply(vector::populateVectorMaskLoweringPatternsForSideEffectingOps);
     apply([](RewritePatternSet &p) {
       vector::populateVectorMultiReductionLoweringPatterns(
           p, vector::VectorMultiReductionLowering::InnerParallel);
