@@ -291,11 +291,29 @@ llvm::Expected<std::string> fillKnobs(MLIRContext *ctx, StringRef text,
   return filled;
 }
 
+/// Whether some tensor has a size of zero: MLIR's tiling divides by it.
+static bool holdsEmptyTensor(ModuleOp module) {
+  auto isEmpty = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::is_contained(tensor.getShape(), 0);
+  };
+  return module
+      .walk([&](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(), isEmpty) ||
+                       llvm::any_of(op->getResultTypes(), isEmpty)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 Applied applySchedule(ModuleOp kernelModule, StringRef text, StringRef name) {
   MLIRContext *ctx = kernelModule.getContext();
   auto schedule = parseSchedule(ctx, text, name);
   if (!schedule)
     return {"illegal", llvm::toString(schedule.takeError())};
+  if (holdsEmptyTensor(kernelModule))
+    return {}; // Left as it is: there is nothing to gain.
   Messages messages(ctx);
   auto entry = dyn_cast_or_null<transform::TransformOpInterface>(
       transform::detail::findTransformEntryPoint(**schedule, ModuleOp()));

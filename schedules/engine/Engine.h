@@ -78,7 +78,8 @@ struct Applied {
   std::string message;
 };
 
-/// Applies `text`, a schedule without open knobs, to `kernelModule` in place.
+/// Applies `text`, a schedule without open knobs, to `kernelModule` in place. A
+/// kernel with an empty tensor stays as it is.
 /// On failure the module is in an undefined, but valid-to-destroy state.
 Applied applySchedule(mlir::ModuleOp kernelModule, llvm::StringRef text,
                       llvm::StringRef name = "schedule.mlir");
