@@ -193,7 +193,7 @@ llvm::Error chooseUserSchedules(llvm::ArrayRef<UserSchedule> schedules,
                                          user.file);
         if (!text)
           return toolError(BadInput, llvm::toString(text.takeError()));
-        job.choice = {"user", user.file, *text, ""};
+        job.choice = {"user", user.file, *text, "", ""};
         used = true;
       }
     }

@@ -263,7 +263,7 @@ private:
         if (!plain)
           return plain.takeError();
         plain->choice = {"none", "", "",
-                         "the weights of a call are no constants"};
+                         "the weights of a call are no constants", ""};
         kernels[i] = std::move(*plain);
         kernel.schedule = applyChoice;
       }

@@ -199,7 +199,7 @@ llvm::Expected<CompiledKernel> compileKernel(const KernelJob &job,
   std::string reason = llvm::toString(compiled.takeError());
   KernelJob plainJob = job;
   plainJob.choice = {"none", "", "",
-                     "its schedule does not compile: " + reason};
+                     "its schedule does not compile: " + reason, ""};
   KernelOptions plain = options;
   plain.schedule = nullptr;
   return Compilation(plainJob, plain).run();

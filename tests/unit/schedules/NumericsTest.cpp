@@ -357,7 +357,6 @@ TEST_P(Numerics, EveryScheduleAgreesWithThePlainKernel) {
     ASSERT_TRUE(bool(spaces)) << llvm::toString(spaces.takeError());
     ASSERT_GE(spaces->size(), 2u) << "only the fallback matches";
     for (Space &space : *spaces) {
-      unsigned applied = 0;
       for (int trial = 0; trial < 3; ++trial) {
         std::vector<size_t> point;
         for (Knob &knob : space.knobs)
@@ -378,7 +377,6 @@ TEST_P(Numerics, EveryScheduleAgreesWithThePlainKernel) {
               << result.outcome << ": " << result.message;
           continue;
         }
-        ++applied;
         std::vector<float> actual = run(*candidate, inputs);
         ASSERT_EQ(actual.size(), expected.size());
         for (size_t i = 0; i < actual.size(); ++i)
