@@ -184,6 +184,10 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     }
     if (values.empty())
       values.push_back(0);
+    // One thread takes everything: the same code for every dim.
+    if (threads == 1)
+      values.assign(1, llvm::is_contained(values, chosen) ? chosen
+                                                          : values.front());
   } else {
     return llvm::createStringError("knob '" + name + "': unknown source '" +
                                    source + "'");

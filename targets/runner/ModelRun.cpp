@@ -154,16 +154,6 @@ static double difference(const Model &a, const Model &b) {
   return worst;
 }
 
-/// On a busy machine, most runs are interrupted; the least time is one that can
-/// be relied on once others come close.
-static bool isStable(const std::vector<double> &samples) {
-  std::vector<double> v = samples;
-  if (v.size() < 3)
-    return false;
-  std::nth_element(v.begin(), v.begin() + 2, v.end());
-  return v[2] < 1.015 * *std::min_element(v.begin(), v.begin() + 2);
-}
-
 llvm::Expected<ModelTimes>
 pto::targets::compareModels(const std::vector<std::string> &artifacts,
                             unsigned threads, double seconds, uint64_t seed) {

@@ -242,7 +242,9 @@ json::Object RunService::compare(const json::Object &request) {
   auto goesOn = [&](int64_t round) {
     double used = nowNs() - start;
     return round < kMinRounds || (round < rounds && used < 2 * allowed) ||
-           used < allowed;
+           used < allowed ||
+           (used < TimingPolicy::kPatience * allowed &&
+            !llvm::all_of(samples, isStable));
   };
   for (int64_t round = 0; goesOn(round); ++round)
     for (size_t i = 0; i < timed.size(); ++i) {

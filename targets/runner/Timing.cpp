@@ -7,6 +7,7 @@
 #include "targets/runner/Runtime.h"
 #include "targets/runner/Serve.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sys/mman.h>
 #include <utility>
@@ -37,6 +38,15 @@ TimingPolicy TimingPolicy::fromJson(const json::Object &o) {
   p.minSamples = unsigned(o.getInteger("min_samples").value_or(p.minSamples));
   p.dropAboveNs = o.getNumber("drop_above_ns").value_or(0);
   return p;
+}
+
+bool pto::targets::isStable(const std::vector<double> &samples) {
+  constexpr double kClose = 1.015;
+  if (samples.size() < 3)
+    return false;
+  std::vector<double> v = samples;
+  std::nth_element(v.begin(), v.begin() + 2, v.end());
+  return v[2] < kClose * std::min(v[0], v[1]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,13 +211,20 @@ std::vector<double> TimedKernel::measure() {
   const TimingPolicy &policy = data->policy;
   uint64_t calls = calibrate();
   std::vector<double> samples;
-  double start = nowNs();
-  for (unsigned i = 0; i < policy.samples; ++i) {
+  double start = nowNs(), least = HUGE_VAL;
+  while (true) {
     samples.push_back(sample(calls));
+    least = std::min(least, samples.back());
     if (policy.dropAboveNs && samples.front() > policy.dropAboveNs)
       break;
-    if (samples.size() >= policy.minSamples &&
-        nowNs() - start > policy.maxTotalNs)
+    if (samples.size() < policy.minSamples)
+      continue;
+    double used = nowNs() - start;
+    if (samples.size() < policy.samples && used < policy.maxTotalNs)
+      continue;
+    bool mayWin = !policy.dropAboveNs || least < policy.dropAboveNs / 2;
+    if (!mayWin || isStable(samples) ||
+        used > TimingPolicy::kPatience * policy.maxTotalNs)
       break;
   }
   return samples;

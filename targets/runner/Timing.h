@@ -22,7 +22,10 @@ struct TimingPolicy {
   /// Calls per sample are chosen for it. Short: on a busy machine, the least
   /// time comes from a sample that nothing interrupted.
   double minSampleNs = 2e5;
-  double maxTotalNs = 150e6; ///< No further sample after it.
+  /// No further sample after it; up to kPatience times as long while the
+  /// samples of a candidate that may win are not stable.
+  double maxTotalNs = 150e6;
+  static constexpr double kPatience = 4;
   unsigned samples = 15;
   unsigned minSamples = 3; ///< Even where maxTotalNs forbids.
   /// A candidate slower than this in its first sample cannot win: no more are
@@ -32,6 +35,10 @@ struct TimingPolicy {
   llvm::json::Object toJson() const;
   static TimingPolicy fromJson(const llvm::json::Object &o);
 };
+
+/// On a busy machine most samples are interrupted; the least one can be relied
+/// on once two others come close.
+bool isStable(const std::vector<double> &samples);
 
 /// Copies of one tensor, used in turn.
 class Copies {
