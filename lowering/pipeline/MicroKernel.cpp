@@ -350,7 +350,8 @@ void Emitter::loops(unsigned level) {
   if (const PaddedAxis *axis = paddedAxis(dim); axis && step > 1) {
     // Tiles at the edges stand alone, at constant positions, so that the taps
     // outside are known; those between them share one loop.
-    auto [low, high] = fullWindows(*axis, extent);
+    std::pair<int64_t, int64_t> full = fullWindows(*axis, extent);
+    int64_t low = full.first, high = full.second;
     int64_t begin = llvm::divideCeilSigned(low, step) * step;
     int64_t end = std::max(begin, high / step * step);
     auto alone = [&](int64_t from, int64_t to) {
