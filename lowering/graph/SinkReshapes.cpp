@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/graph/AlignShapes.h"
 #include "lowering/graph/Passes.h"
 #include "lowering/graph/Permutation.h"
 #include "lowering/graph/Structure.h"
@@ -74,20 +75,27 @@ LogicalResult sinkReshapes(ModuleOp module) {
   for (auto generic : main.getBody().front().getOps<linalg::GenericOp>())
     if (isElementwise(generic.getOperation()))
       dropUnitDims(generic);
-  // The two sets would undo each other's work, so they run one by one.
+  alignShapes(main);
+  // Sizes that are not known leave it to patterns, one reshape at a time. The
+  // two sets would undo each other's work, so they run one by one.
+  auto isDynamic = [](OpOperand *operand) {
+    return !cast<RankedTensorType>(operand->get().getType()).hasStaticShape();
+  };
   RewritePatternSet collapsing(module.getContext());
   linalg::populateFoldReshapeOpsByCollapsingPatterns(
-      collapsing, [](OpOperand *operand) {
+      collapsing, [&](OpOperand *operand) {
         auto expand = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
-        return expand && isElementwise(operand->getOwner()) &&
+        return expand && isDynamic(operand) &&
+               isElementwise(operand->getOwner()) &&
                expand.getSrc().getDefiningOp<linalg::GenericOp>();
       });
   (void)applyPatternsGreedily(main, std::move(collapsing));
   RewritePatternSet expanding(module.getContext());
   linalg::populateFoldReshapeOpsByExpansionPatterns(
-      expanding, [](OpOperand *operand) {
+      expanding, [&](OpOperand *operand) {
         auto collapse = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
-        return collapse && isElementwise(operand->getOwner()) &&
+        return collapse && isDynamic(operand) &&
+               isElementwise(operand->getOwner()) &&
                collapse.getSrc().getDefiningOp<linalg::GenericOp>() &&
                isUnitReshape(collapse.getSrcType(), collapse.getResultType());
       });
