@@ -53,6 +53,10 @@ private:
   SmallVector<unsigned> sequence(Value tensor);
   Groups groupsOf(Value tensor);
   RankedTensorType collapsedType(Value tensor);
+  BlockArgument argumentWith(unsigned n);
+  SmallVector<Value> collapsedSizes(tensor::EmptyOp empty,
+                                    const Groups &emptyGroups,
+                                    RankedTensorType type);
   void rewrite();
   void rewriteGeneric(linalg::GenericOp op);
   unsigned leader(unsigned n) { return classes.getLeaderValue(n); }
@@ -77,6 +81,18 @@ private:
 
 static RankedTensorType tensorType(Value value) {
   return dyn_cast<RankedTensorType>(value.getType());
+}
+
+/// Sizes of intermediates, and constants for them: made anew.
+static bool isSizeOnly(Operation *op) {
+  auto isEmptyOrDim = [](Operation *user) {
+    return isa<tensor::EmptyOp, tensor::DimOp>(user);
+  };
+  if (auto dim = dyn_cast<tensor::DimOp>(op))
+    return isa<BlockArgument>(dim.getSource()) &&
+           llvm::all_of(op->getUsers(), isEmptyOrDim);
+  return isa<arith::ConstantIndexOp>(op) &&
+         llvm::all_of(op->getUsers(), isEmptyOrDim);
 }
 
 /// Windows of size one: loops of one step need no loop.
@@ -129,13 +145,12 @@ bool Collapser::analyse() {
     addTensor(argument);
   SmallVector<Operation *> ops;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (isSizeOnly(&op))
+      continue;
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::EmptyOp, tensor::PadOp,
              arith::ConstantOp>(op))
       return false;
     if (isa<arith::ConstantOp>(op) && tensorType(op.getResult(0)))
-      return false;
-    if (auto empty = dyn_cast<tensor::EmptyOp>(op);
-        empty && !empty.getType().hasStaticShape())
       return false;
     for (Value result : op.getResults())
       addTensor(result);
@@ -196,7 +211,45 @@ bool Collapser::analyse() {
   for (Value tensor : tensors)
     for (int64_t i = 0; i < tensorType(tensor).getRank(); ++i)
       sizes[leader(node(tensor, i))] = tensorType(tensor).getDimSize(i);
+  for (auto empty : kernel.getOps<tensor::EmptyOp>())
+    for (int64_t i = 0; i < empty.getType().getRank(); ++i)
+      if (empty.getType().isDynamicDim(i) &&
+          !argumentWith(leader(node(empty, i))))
+        return false;
   return true;
+}
+
+/// An argument with a dim of class `n`.
+BlockArgument Collapser::argumentWith(unsigned n) {
+  for (BlockArgument argument : llvm::reverse(kernel.getArguments()))
+    for (int64_t i = 0; i < tensorType(argument).getRank(); ++i)
+      if (leader(node(argument, i)) == n)
+        return argument;
+  return {};
+}
+
+/// The sizes of `empty`, whose type becomes `type`: merged dims are merged in
+/// the arguments too. Called when the arguments have their new types.
+SmallVector<Value> Collapser::collapsedSizes(tensor::EmptyOp empty,
+                                             const Groups &emptyGroups,
+                                             RankedTensorType type) {
+  SmallVector<Value> result;
+  for (auto [i, group] : llvm::enumerate(emptyGroups)) {
+    if (!type.isDynamicDim(i))
+      continue;
+    int64_t dim = *llvm::find_if(
+        group, [&](int64_t d) { return empty.getType().isDynamicDim(d); });
+    unsigned n = leader(node(empty, dim));
+    BlockArgument argument = argumentWith(n);
+    for (auto [at, dims] : llvm::enumerate(groups[argument.getArgNumber()]))
+      for (int64_t d : dims)
+        if (leader(node(argument, d)) == n) {
+          result.push_back(
+              tensor::DimOp::create(rewriter, empty.getLoc(), argument, at));
+          break;
+        }
+  }
+  return result;
 }
 
 /// Keeps the last of `loops` if all of them would vanish.
@@ -400,13 +453,19 @@ void Collapser::rewrite() {
   for (Operation &op : llvm::make_early_inc_range(kernel.getBody().front()))
     if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
       RankedTensorType type = types[empty.getResult()];
-      if (type == empty.getType())
+      if (type == empty.getType() && type.hasStaticShape())
         continue;
       rewriter.setInsertionPoint(empty);
       types.erase(empty.getResult());
-      rewriter.replaceOpWithNewOp<tensor::EmptyOp>(empty, type.getShape(),
-                                                   type.getElementType());
+      SmallVector<Value> dynamic =
+          collapsedSizes(empty, groupsOf(empty.getResult()), type);
+      rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
+          empty, type.getShape(), type.getElementType(), dynamic);
     }
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(kernel.getBody().front())))
+    if (isSizeOnly(&op) && op.use_empty())
+      rewriter.eraseOp(&op);
   for (auto [tensor, type] : types) {
     Value value = tensor;
     value.setType(type);

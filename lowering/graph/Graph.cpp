@@ -90,7 +90,7 @@ LogicalResult buildKernels(ModuleOp module, const GraphOptions &options) {
       failed(simplifyMain(module)) ||
       failed(formGroups(module, options.optimize)) ||
       failed(check("forming groups")) || failed(outlineGroups(module)) ||
-      failed(check("outlining kernels")))
+      failed(localiseSizes(module)) || failed(check("outlining kernels")))
     return failure();
   if (options.optimize &&
       (failed(collapseKernels(module)) || failed(check("collapsing kernels"))))
@@ -161,6 +161,8 @@ void registerGraphPasses() {
                  [](ModuleOp m) { return formGroups(m, false); });
     registerStep("pto-outline", "Marked groups to kernel functions",
                  outlineGroups);
+    registerStep("pto-localise-sizes", "Sizes from the kernel's own tensors",
+                 localiseSizes);
     registerStep("pto-collapse", "Kernels with as few dims as they need",
                  collapseKernels);
     registerStep("pto-name-kernels", "Names, keys, equal code kept once",

@@ -41,6 +41,10 @@ mlir::LogicalResult formGroups(mlir::ModuleOp module, bool fuse);
 /// arguments, and a call in @main.
 mlir::LogicalResult outlineGroups(mlir::ModuleOp module);
 
+/// Kernels read the sizes of their intermediate tensors off arguments that they
+/// use anyway; inputs that only gave a size are dropped.
+mlir::LogicalResult localiseSizes(mlir::ModuleOp module);
+
 /// Unit dims of kernels vanish and dims that are always walked together become
 /// one (a 1x1 convolution becomes a matmul); @main gets free reshapes.
 mlir::LogicalResult collapseKernels(mlir::ModuleOp module);

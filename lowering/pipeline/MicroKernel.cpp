@@ -388,8 +388,8 @@ void Emitter::loops(unsigned level) {
     }
     return;
   }
-  // Dynamic: whole tiles, then single steps, or one masked vector if it is the
-  // vectorised dim.
+  // Dynamic: whole tiles, then ever smaller ones, or masked vectors if it is
+  // the vectorised dim.
   Value total = sizeOf(dim);
   Value tail = arith::RemUIOp::create(b, loc, total, constantIndex(step));
   Value whole = arith::SubIOp::create(b, loc, total, tail);
@@ -405,8 +405,15 @@ void Emitter::loops(unsigned level) {
     dynamicLanes = arith::MinUIOp::create(b, loc, left, constantIndex(by));
     loops(level + 1);
   } else {
-    size[dim] = 1;
-    loop(whole, total, 1);
+    Value from = whole;
+    for (int64_t by = llvm::PowerOf2Ceil(step) / 2; by > 0; by /= 2) {
+      Value rest = arith::SubIOp::create(b, loc, total, from);
+      Value part = arith::RemUIOp::create(b, loc, rest, constantIndex(by));
+      Value to = arith::SubIOp::create(b, loc, total, part);
+      size[dim] = by;
+      loop(from, to, by);
+      from = to;
+    }
   }
   size[dim] = step;
 }

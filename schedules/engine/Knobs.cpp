@@ -177,6 +177,9 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
       double busy = double(units) / double(chunk * threads);
       bool even = size % (chunk * unit) == 0;
       double score = busy * (even ? 1.0 : 0.85);
+      // May be small at run time.
+      if (facts.shape[d] < 0)
+        score *= 0.7;
       if (score > best * 1.02) {
         best = score;
         chosen = int64_t(d);

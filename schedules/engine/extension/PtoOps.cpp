@@ -12,6 +12,7 @@
 #include "lowering/pipeline/MicroKernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -207,6 +208,23 @@ void SplitPrepackOp::getEffects(
 // DistributeOp
 //===----------------------------------------------------------------------===//
 
+/// Size of a chunk of dim `d` of the result, whose extent is known at run time:
+/// a multiple of `unit`, at most `threads` chunks.
+static OpFoldResult chunkSize(RewriterBase &b, linalg::LinalgOp op, int64_t d,
+                              int64_t unit, int64_t threads) {
+  Location loc = op.getLoc();
+  Value extent = b.createOrFold<tensor::DimOp>(loc, op.getDpsInits()[0], d);
+  AffineExpr e = b.getAffineDimExpr(0).ceilDiv(unit * threads) * unit;
+  Value size = getValueOrCreateConstantIndexOp(
+      b, loc,
+      affine::makeComposedFoldedAffineApply(b, loc, AffineMap::get(1, 0, e),
+                                            OpFoldResult(extent)));
+  // An empty dim must not make a step of 0.
+  return arith::MaxUIOp::create(b, loc, size,
+                                arith::ConstantIndexOp::create(b, loc, unit))
+      .getResult();
+}
+
 DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
                                                 TransformResults &results,
                                                 TransformState &state) {
@@ -234,13 +252,21 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
     int64_t unit = pto::schedules::panelAlong(linalgOp, loop);
     if (unit == 1)
       unit = std::max<int64_t>(1, *multiple);
-    if (*threads <= 1 || ShapedType::isDynamic(extent) || extent <= unit) {
+    bool dynamic = ShapedType::isDynamic(extent);
+    if (*threads <= 1 || (!dynamic && extent <= unit)) {
       tiled.push_back(target);
       continue;
     }
-    int64_t units = llvm::divideCeil(extent, unit);
-    SmallVector<int64_t> sizes(linalgOp.getNumLoops(), 0);
-    sizes[loop] = llvm::divideCeil(units, *threads) * unit;
+    SmallVector<OpFoldResult> sizes(linalgOp.getNumLoops(),
+                                    rewriter.getIndexAttr(0));
+    if (dynamic) {
+      rewriter.setInsertionPoint(linalgOp);
+      sizes[loop] = chunkSize(rewriter, linalgOp, d, unit, *threads);
+    } else {
+      int64_t units = llvm::divideCeil(extent, unit);
+      sizes[loop] = rewriter.getIndexAttr(
+          int64_t(llvm::divideCeil(units, *threads)) * unit);
+    }
     auto chain = pto::schedules::tileChain(rewriter, linalgOp, sizes, {},
                                            /*parallel=*/true);
     if (failed(chain))
@@ -317,8 +343,9 @@ DiagnosedSilenceableFailure TileChainOp::apply(TransformRewriter &rewriter,
       return emitSilenceableError()
              << "got " << sizes.size() << " tile sizes for "
              << linalgOp.getNumLoops() << " loops";
-    SmallVector<int64_t> padded(sizes);
-    padded.resize(linalgOp.getNumLoops(), 0);
+    SmallVector<OpFoldResult> padded =
+        getAsIndexOpFoldResult(rewriter.getContext(), sizes);
+    padded.resize(linalgOp.getNumLoops(), rewriter.getIndexAttr(0));
     auto chain = pto::schedules::tileChain(rewriter, linalgOp, padded,
                                            getInterchange(), getParallel());
     if (failed(chain))

@@ -48,32 +48,46 @@ int64_t panelAlong(linalg::LinalgOp root, unsigned loop) {
   return panel;
 }
 
+/// Sizes of `op`'s results that are still asked for come from its destinations:
+/// nothing else then keeps an op alive whose tiled copy does the work.
+static void takeSizesFromInits(RewriterBase &rewriter, linalg::LinalgOp op) {
+  for (OpResult result : op->getResults())
+    for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
+      if (auto dim = dyn_cast<tensor::DimOp>(user)) {
+        rewriter.setInsertionPoint(dim);
+        Value init = op.getDpsInits()[result.getResultNumber()];
+        rewriter.replaceOp(dim, rewriter.createOrFold<tensor::DimOp>(
+                                    dim.getLoc(), init, dim.getIndex()));
+      }
+}
+
 FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
-                                ArrayRef<int64_t> sizes,
+                                ArrayRef<OpFoldResult> sizes,
                                 ArrayRef<int64_t> interchange, bool parallel) {
-  SmallVector<OpFoldResult> folded;
   bool any = false, reduces = false;
   for (auto [i, size] : llvm::enumerate(sizes)) {
-    folded.push_back(rewriter.getIndexAttr(size));
-    any |= size != 0;
-    reduces |= size != 0 && root.getIteratorTypesArray()[i] ==
-                                utils::IteratorType::reduction;
-    if (size && parallel &&
-        root.getIteratorTypesArray()[i] != utils::IteratorType::parallel)
+    if (isConstantIntValue(size, 0))
+      continue;
+    bool reduction =
+        root.getIteratorTypesArray()[i] == utils::IteratorType::reduction;
+    any = true;
+    reduces |= reduction;
+    if (reduction && parallel)
       return root.emitError("tile_chain: loop ")
              << i << " is a reduction: its iterations cannot run in parallel";
   }
   if (!any)
     return TiledChain{root, {}};
-  for (auto [loop, size] : llvm::enumerate(sizes)) {
+  for (auto [loop, mixed] : llvm::enumerate(sizes)) {
+    std::optional<int64_t> size = getConstantIntValue(mixed);
     int64_t panel = panelAlong(root, loop);
-    if (size % panel && size < root.getStaticLoopRanges()[loop])
+    if (size && *size % panel && *size < root.getStaticLoopRanges()[loop])
       return root.emitError("tile_chain: tile size ")
-             << size << " cuts the panels of " << panel
+             << *size << " cuts the panels of " << panel
              << " in which an operand is packed";
   }
   scf::SCFTileAndFuseOptions options;
-  options.tilingOptions.setTileSizes(folded);
+  options.tilingOptions.setTileSizes(sizes);
   options.tilingOptions.setLoopType(
       parallel ? scf::SCFTilingOptions::LoopType::ForallOp
                : scf::SCFTilingOptions::LoopType::ForOp);
@@ -90,7 +104,8 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
         if (isDestination && reduces)
           return std::nullopt;
         bool ours = llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return user == slice || chain.contains(user);
+          return user == slice || chain.contains(user) ||
+                 isa<tensor::DimOp>(user);
         });
         if (!isa<linalg::LinalgOp>(op) || op->hasAttr("pto.pack") ||
             !(ours || isa<linalg::FillOp>(op)))
@@ -114,6 +129,8 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
   SmallVector<Operation *> work{root};
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      takeSizesFromInits(rewriter, linalgOp);
     if (!op->use_empty() || !isa<linalg::LinalgOp, tensor::EmptyOp>(op))
       continue;
     llvm::SetVector<Operation *> defs;

@@ -22,7 +22,7 @@ struct TiledChain {
 /// of.
 mlir::FailureOr<TiledChain> tileChain(mlir::RewriterBase &rewriter,
                                       mlir::linalg::LinalgOp root,
-                                      llvm::ArrayRef<int64_t> sizes,
+                                      llvm::ArrayRef<mlir::OpFoldResult> sizes,
                                       llvm::ArrayRef<int64_t> interchange,
                                       bool parallel);
 
