@@ -41,6 +41,16 @@ LayoutAssignment::LayoutAssignment(func::FuncOp main) {
       seed(cast<linalg::GenericOp>(op));
   }
   spread();
+  // A transpose of a product costs nothing if the product is stored as the
+  // transpose is read: attention's heads go back to their places.
+  for (Operation &op : main.getBody().front()) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic || constants.isConstant(generic.getResult(0)))
+      continue;
+    if (auto perm = linalg::isaTransposeOpInterface(generic))
+      storeTransposed(generic, Permutation(perm->begin(), perm->end()));
+  }
+  spread();
   // A transpose costs nothing if its users read the operand as it is stored.
   for (Operation &op : main.getBody().front()) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -98,6 +108,65 @@ void LayoutAssignment::seed(linalg::GenericOp convolution) {
   if (ShapedType::isDynamic(channels) || channels > kFewChannels ||
       channels <= 0)
     assign(convolution.getDpsInputs()[0], layoutOf(maps[0]));
+}
+
+void LayoutAssignment::storeTransposed(linalg::GenericOp transpose,
+                                       Permutation perm) {
+  if (!of(transpose.getResult(0)).empty())
+    return;
+  SmallVector<std::pair<Value, Permutation>> chain;
+  Value value = transpose.getDpsInputs()[0];
+  while (true) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !value.hasOneUse() || layouts.count(value))
+      return;
+    chain.push_back({value, perm});
+    auto through = [&](Value large, SmallVector<ReassociationIndices> groups) {
+      std::optional<Permutation> next = layoutThroughReshape(
+          groups, cast<RankedTensorType>(large.getType()).getShape(), perm,
+          /*fromLarge=*/large == value);
+      if (next)
+        perm = *next;
+      value = def->getOperand(0);
+      return next.has_value();
+    };
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(def)) {
+      if (!through(expand.getResult(), expand.getReassociationIndices()))
+        return;
+      continue;
+    }
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(def)) {
+      if (!through(collapse.getSrc(), collapse.getReassociationIndices()))
+        return;
+      continue;
+    }
+    auto generic = dyn_cast<linalg::GenericOp>(def);
+    OpKind kind = opKind(def);
+    if (kind == OpKind::Contraction) {
+      // Its vectors stay along the columns of the second operand.
+      AffineMap out = generic.getIndexingMapsArray().back();
+      unsigned last = perm.empty() ? out.getNumResults() - 1 : perm.back();
+      auto dim = dyn_cast<AffineDimExpr>(out.getResult(last));
+      if (!dim ||
+          !llvm::is_contained(loopRoles(generic)->out, dim.getPosition()))
+        return;
+      break;
+    }
+    if (kind != OpKind::Elementwise || generic.getNumResults() != 1 ||
+        !generic.getIndexingMapsArray().back().isIdentity())
+      return;
+    Value next;
+    for (OpOperand *operand : generic.getDpsInputOperands())
+      if (!next && generic.getMatchingIndexingMap(operand).isIdentity() &&
+          operand->get().hasOneUse() && operand->get().getDefiningOp())
+        next = operand->get();
+    if (!next)
+      return;
+    value = next;
+  }
+  for (auto &[value, perm] : chain)
+    assign(value, perm);
+  assign(transpose.getResult(0), {});
 }
 
 void LayoutAssignment::spread() {

@@ -29,6 +29,9 @@ public:
 
 private:
   void seed(mlir::linalg::GenericOp convolution);
+  /// Stores what leads from a contraction to `transpose`, which moves dims by
+  /// `perm`, in the transposed order, if each step can be.
+  void storeTransposed(mlir::linalg::GenericOp transpose, Permutation perm);
   bool assign(mlir::Value value, Permutation perm);
   void spread();
   void spreadThrough(mlir::Operation *op, mlir::Value from);

@@ -284,18 +284,33 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
       rowLoop = reductionLoops[0];
   }
 
+  // A dim that both factors have says which product it is: nothing is shared
+  // along it, wherever it lies in the result.
+  auto isBatch = [&](unsigned d) {
+    if (!anchor || anchor.getNumDpsInputs() != 2 || d + 1 == rank)
+      return false;
+    return llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
+      AffineMap map = anchor.getMatchingIndexingMap(in);
+      AffineExpr loop = getAffineDimExpr(anchorLoop[d], root->getContext());
+      return llvm::is_contained(map.getResults(), loop) &&
+             llvm::any_of(reductionLoops,
+                          [&](unsigned r) { return map.isFunctionOfDim(r); });
+    });
+  };
   // Tile sizes belong to the last dims that are more than one long (a 1-D
   // convolution's result may be 1x508x1x512); the very last always counts.
   SmallVector<int64_t> tileOf(rank, 1);
   int next = int(options.tile.size()) - 1;
   for (int d = int(rank) - 1; d >= 0 && next >= 0; --d)
-    if (d + 1 == int(rank) || type.getDimSize(d) != 1)
+    if (d + 1 == int(rank) || (type.getDimSize(d) != 1 && !isBatch(d)))
       tileOf[d] = options.tile[next--];
   int64_t position = options.vectorLoop < 0
                          ? rank - 1
                          : std::min<int64_t>(options.vectorLoop, rank - 1);
-  for (unsigned d = 0; d + 1 < rank; ++d)
-    order.push_back(d);
+  for (bool batch : {true, false})
+    for (unsigned d = 0; d + 1 < rank; ++d)
+      if (isBatch(d) == batch)
+        order.push_back(d);
   order.insert(order.begin() + position, rank - 1);
   if (options.unroll.size() > reductionLoops.size())
     return refuse("more unroll factors than reduction loops (" +

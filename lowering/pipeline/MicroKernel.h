@@ -25,8 +25,8 @@ namespace pto::lowering {
 
 struct MicroKernelOptions {
   /// Register tile, aligned to the last dims of root's result (dims of size 1
-  /// do not count, but for the very last); dims before it have tile size 1. 0
-  /// means the whole dim.
+  /// do not count, nor do those that both factors of a product have, but for
+  /// the very last); dims before it have tile size 1. 0 means the whole dim.
   llvm::SmallVector<int64_t> tile;
   /// Where the loop over the last dim goes among the tile loops: 0 is
   /// outermost (weights stay, rows stream), -1 innermost. The other loops keep

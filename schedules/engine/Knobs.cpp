@@ -23,6 +23,21 @@ KernelFacts factsOf(Operation *kernel) {
   if (auto type = dyn_cast<RankedTensorType>(root.getDpsInits()[0].getType()))
     for (int64_t d : type.getShape())
       facts.shape.push_back(ShapedType::isDynamic(d) ? -1 : d);
+  facts.batch.assign(facts.shape.size(), false);
+  AffineMap out = anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0));
+  SmallVector<unsigned> reductions;
+  anchor.getReductionDims(reductions);
+  if (anchor.getNumDpsInputs() == 2 &&
+      out.getNumResults() == facts.shape.size())
+    for (auto [d, loop] : llvm::enumerate(out.getResults()))
+      facts.batch[d] =
+          llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
+            AffineMap map = anchor.getMatchingIndexingMap(in);
+            return llvm::is_contained(map.getResults(), loop) &&
+                   llvm::any_of(reductions, [&](unsigned r) {
+                     return map.isFunctionOfDim(r);
+                   });
+          });
   facts.elementBits = 8;
   for (Value v : anchor->getOperands()) {
     Type t = getElementTypeOrSelf(v.getType());
@@ -115,11 +130,15 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
   int64_t width = std::max<int64_t>(1, target.vectorBits / facts.elementBits);
   size_t rank = facts.shape.size();
   int64_t n = rank >= 1 ? facts.shape[rank - 1] : 1;
-  // The rows' dim, as micro-kernels count them: the last one of more than 1.
+  // The rows' dim, as micro-kernels count them: the last one of more than 1
+  // that does not number the products.
   int64_t m = 1;
+  size_t rowDim = rank;
   for (size_t d = 0; d + 1 < rank; ++d)
-    if (facts.shape[d] != 1)
+    if (facts.shape[d] != 1 && !(d < facts.batch.size() && facts.batch[d])) {
       m = facts.shape[d];
+      rowDim = d;
+    }
   n = n < 0 ? 256 : n;
   m = m < 0 ? 256 : m;
   SmallVector<int64_t> values;
@@ -168,7 +187,7 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
       int64_t unit = 1;
       if (tiled && d + 1 == rank)
         unit = tile.vectors * width;
-      else if (facts.kind == "matmul" && d + 2 == rank)
+      else if (facts.kind == "matmul" && d == rowDim)
         unit = tile.rows;
       else if (d + 1 == rank)
         unit = width;

@@ -32,6 +32,7 @@ namespace pto::schedules {
 struct KernelFacts {
   std::string kind;           ///< kernelKind.
   std::vector<int64_t> shape; ///< Of the root's result; -1 dynamic.
+  std::vector<bool> batch;    ///< Whether both factors have the dim.
   int64_t elementBits = 32;   ///< Widest element.
   int64_t reduction = 1;      ///< Product of the anchor's reduction loops.
   int64_t weightBytes = 0;    ///< The anchor's second input.
