@@ -29,11 +29,11 @@ KernelFacts factsOf(Operation *kernel) {
   anchor.getReductionDims(reductions);
   if (anchor.getNumDpsInputs() == 2 &&
       out.getNumResults() == facts.shape.size())
-    for (auto [d, loop] : llvm::enumerate(out.getResults()))
+    for (unsigned d = 0; d < out.getNumResults(); ++d)
       facts.batch[d] =
           llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
             AffineMap map = anchor.getMatchingIndexingMap(in);
-            return llvm::is_contained(map.getResults(), loop) &&
+            return llvm::is_contained(map.getResults(), out.getResult(d)) &&
                    llvm::any_of(reductions, [&](unsigned r) {
                      return map.isFunctionOfDim(r);
                    });
