@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/graph/Passes.h"
+#include "lowering/graph/RowWise.h"
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -281,6 +282,17 @@ void Collapser::decideDropped() {
   }
   for (unsigned n : fixed)
     dropped.erase(n);
+  // Rows stay rows even if there is only one.
+  if (kernel->hasAttr("pto.rowwise"))
+    for (auto generic : kernel.getOps<linalg::GenericOp>()) {
+      SmallVector<unsigned> rows, columns;
+      if (!isRowReduction(generic))
+        continue;
+      for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
+        (loop < generic.getNumParallelLoops() ? rows : columns).push_back(loop);
+      keepOneOf(generic, rows);
+      keepOneOf(generic, columns);
+    }
   // A contraction keeps its three kinds of loops, an output one dim.
   for (auto generic : kernel.getOps<linalg::GenericOp>())
     if (std::optional<LoopRoles> roles = loopRoles(generic)) {

@@ -7,12 +7,14 @@
 // anchor's shape; that also keeps groups from depending on each other in a
 // circle. Anchors are taken last first, so that a residual sum goes to the
 // later convolution. A plain reduction also takes the elementwise ops in front
-// of it into its body.
+// of it into its body. Ops that work row by row (RowWise.h) are one group with
+// several reductions.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lowering/graph/MergeElementwise.h"
 #include "lowering/graph/Passes.h"
+#include "lowering/graph/RowWise.h"
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -43,7 +45,10 @@ private:
   unsigned countExposed(const Group &group);
   /// Padding of the anchor's inputs, copied so that it has one user.
   void takePadding(Group &group, linalg::GenericOp anchor);
+  /// The ops that work on rows like the reduction `first`.
+  Group growRows(linalg::GenericOp first);
   void mark(const Group &group, int64_t id);
+  void simplifyRows();
   void mergePrologues();
   void mergeEpilogues();
 
@@ -224,6 +229,27 @@ SmallVector<Operation *> GroupFormer::ungrouped() {
   return ops;
 }
 
+GroupFormer::Group GroupFormer::growRows(linalg::GenericOp first) {
+  Group group = findRowRegion(
+      first, [](Operation *op) { return !isGrouped(op); },
+      [this](const Group &set) { return countExposed(set); });
+  for (Operation *op : group)
+    op->setAttr(kRowOp, UnitAttr::get(main.getContext()));
+  return group;
+}
+
+void GroupFormer::simplifyRows() {
+  SmallVector<Group> regions(nextGroup);
+  for (Operation &op : main.getBody().front())
+    if (op.hasAttr(kRowOp))
+      regions[op.getAttrOfType<IntegerAttr>("pto.group").getInt()].insert(&op);
+  IRRewriter rewriter(main.getContext());
+  for (Group &region : regions)
+    if (!region.empty())
+      for (linalg::GenericOp op : simplifyRowRegion(rewriter, region))
+        op->setAttr(kPrologue, rewriter.getUnitAttr());
+}
+
 /// Elementwise ops in front of a reduction move into its body.
 void GroupFormer::mergePrologues() {
   IRRewriter rewriter(main.getContext());
@@ -233,20 +259,24 @@ void GroupFormer::mergePrologues() {
       prologues.push_back(&op);
   for (Operation *op : llvm::reverse(prologues)) {
     // x*x reads x once.
+    DictionaryAttr own = op->getDiscardableAttrDictionary();
     op = mergeElementwise(rewriter, cast<linalg::GenericOp>(op));
     OpOperand &use = *op->use_begin();
     auto user = cast<linalg::GenericOp>(use.getOwner());
-    Attribute id = user->getAttr("pto.group");
+    DictionaryAttr attrs = user->getDiscardableAttrDictionary();
     rewriter.setInsertionPoint(user);
     auto fused = linalg::areElementwiseOpsFusable(&use)
                      ? linalg::fuseElementwiseOps(rewriter, &use)
                      : FailureOr<linalg::ElementwiseOpFusionResult>();
     if (failed(fused)) {
-      // A kernel of its own after all.
-      op->setAttr("pto.group", rewriter.getI64IntegerAttr(nextGroup++));
+      // A kernel of its own after all, or an op of its own among its rows.
+      op->setDiscardableAttrs(own);
+      op->removeAttr(kPrologue);
+      if (!op->hasAttr(kRowOp))
+        op->setAttr("pto.group", rewriter.getI64IntegerAttr(nextGroup++));
       continue;
     }
-    fused->fusedOp->setAttr("pto.group", id);
+    fused->fusedOp->setDiscardableAttrs(attrs);
     for (auto [from, to] : fused->replacements)
       if (from.getDefiningOp() == user)
         rewriter.replaceAllUsesWith(from, to);
@@ -260,7 +290,7 @@ void GroupFormer::mergePrologues() {
 void GroupFormer::mergeEpilogues() {
   SmallVector<SmallVector<linalg::GenericOp>> epilogues(nextGroup);
   for (Operation &op : main.getBody().front())
-    if (isGrouped(&op) && isMergeable(&op))
+    if (isGrouped(&op) && isMergeable(&op) && !op.hasAttr(kRowOp))
       epilogues[op.getAttrOfType<IntegerAttr>("pto.group").getInt()].push_back(
           cast<linalg::GenericOp>(op));
   IRRewriter rewriter(main.getContext());
@@ -277,7 +307,7 @@ void GroupFormer::run() {
     SmallVector<Group> anchored;
     for (Operation *op : llvm::to_vector(llvm::reverse(ungrouped()))) {
       auto anchor = dyn_cast<linalg::GenericOp>(op);
-      if (!anchor || isElementwise(op))
+      if (!anchor || isElementwise(op) || isRowReduction(op))
         continue;
       Group group;
       group.insert(op);
@@ -286,8 +316,26 @@ void GroupFormer::run() {
       mark(group, nextGroup++);
       anchored.push_back(group);
     }
+    for (Operation *op : ungrouped()) {
+      if (isGrouped(op) || !isRowReduction(op))
+        continue;
+      auto first = cast<linalg::GenericOp>(op);
+      if (Group rows = growRows(first); !rows.empty())
+        mark(rows, nextGroup++);
+    }
+    for (Operation *op : llvm::to_vector(llvm::reverse(ungrouped()))) {
+      if (!isRowReduction(op))
+        continue;
+      Group group;
+      group.insert(op);
+      growForward(group, cast<linalg::GenericOp>(op));
+      mark(group, nextGroup++);
+      anchored.push_back(group);
+    }
     // What an anchor left over may still go to the next one.
-    for (auto [id, group] : llvm::enumerate(anchored)) {
+    for (Group &group : anchored) {
+      int64_t id =
+          group.front()->getAttrOfType<IntegerAttr>("pto.group").getInt();
       takePrologue(group, cast<linalg::GenericOp>(group.front()));
       growBackward(group);
       mark(group, id);
@@ -307,6 +355,7 @@ void GroupFormer::run() {
     group.insert(op);
     mark(group, nextGroup++);
   }
+  simplifyRows();
   mergePrologues();
   mergeEpilogues();
 }

@@ -180,6 +180,20 @@ static std::string describeAnchor(Operation *op) {
   llvm_unreachable("all kinds are named");
 }
 
+/// Rows are called by what is done to them.
+static std::string describeRows(func::FuncOp kernel, Operation *root) {
+  bool exp = false, max = false, root2 = false;
+  kernel.walk([&](Operation *op) {
+    exp |= isa<math::ExpOp>(op);
+    max |= isa<arith::MaximumFOp, arith::MaxNumFOp>(op);
+    root2 |= isa<math::SqrtOp, math::RsqrtOp>(op);
+  });
+  return (exp && max ? "softmax_"
+          : root2    ? "norm_"
+                     : "rows_") +
+         shapeOf(root->getResult(0));
+}
+
 std::string describeKernel(func::FuncOp kernel) {
   Operation *anchor = nullptr, *root = nullptr;
   for (Operation &op : kernel.getBody().front()) {
@@ -188,6 +202,8 @@ std::string describeKernel(func::FuncOp kernel) {
     if (op.hasAttr("pto.root"))
       root = &op;
   }
+  if (kernel->hasAttr("pto.rowwise"))
+    return describeRows(kernel, root);
   std::string name =
       describeAnchor(anchor) + "_" + shapeOf(anchor->getResult(0));
   OpKind kind = opKind(anchor);

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/graph/Passes.h"
+#include "lowering/graph/RowWise.h"
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -252,6 +253,8 @@ LogicalResult Outliner::outline(ArrayRef<Operation *> group, int64_t id) {
       FunctionType::get(b.getContext(), types, root->getResultTypes()));
   kernel.setPrivate();
   kernel->setAttr("pto.kernel", b.getUnitAttr());
+  if (root->hasAttr(kRowOp))
+    kernel->setAttr("pto.rowwise", b.getUnitAttr());
   auto setRole = [&](unsigned i, StringRef role) {
     kernel.setArgAttr(i, "pto.role", b.getStringAttr(role));
   };

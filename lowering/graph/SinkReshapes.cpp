@@ -43,6 +43,13 @@ static void dropUnitDims(linalg::GenericOp op) {
     AffineMap &map = maps[operand->getOperandNumber()];
     if (!type || map.isPermutation())
       continue;
+    // One value per row, from a reduction: a reshape would part the two.
+    if (map.getNumResults() < map.getNumDims() &&
+        map ==
+            AffineMap::getMultiDimIdentityMap(map.getNumDims(), op.getContext())
+                .getMajorSubMap(map.getNumResults()) &&
+        operand->get().getDefiningOp<linalg::GenericOp>())
+      continue;
     SmallVector<AffineExpr> results;
     SmallVector<int64_t> shape;
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {

@@ -39,6 +39,9 @@ llvm::StringRef kernelKind(Operation *kernel) {
   linalg::LinalgOp op = anchorOf(kernel);
   if (!op)
     return "other";
+  if (auto func = op->getParentOfType<func::FuncOp>();
+      func && func->hasAttr("pto.rowwise"))
+    return "rowwise";
   AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   if (op.getNumReductionLoops() == 0) {
     for (OpOperand *in : op.getDpsInputOperands()) {

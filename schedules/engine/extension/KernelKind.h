@@ -18,7 +18,8 @@ mlir::linalg::LinalgOp anchorOf(mlir::Operation *kernel);
 mlir::linalg::LinalgOp rootOf(mlir::Operation *kernel);
 
 /// "matmul", "conv", "depthwise_conv", "pooling", "reduction", "elementwise",
-/// "transpose", or "other", from the structure of the kernel's anchor.
+/// "transpose", or "other", from the structure of the kernel's anchor;
+/// "rowwise" for a kernel of ops on rows (`pto.rowwise`).
 llvm::StringRef kernelKind(mlir::Operation *kernel);
 
 /// True if the anchor's second input is a weight of the kernel (an argument
