@@ -81,7 +81,8 @@ LogicalResult buildKernels(ModuleOp module, const GraphOptions &options) {
   if (failed(simplifyMain(module)) || failed(generalizeOps(module)))
     return failure();
   if (options.optimize) {
-    if (failed(foldBatchNorm(module)) || failed(assignLayouts(module)) ||
+    if (failed(splitProducts(module)) || failed(check("splitting products")) ||
+        failed(foldBatchNorm(module)) || failed(assignLayouts(module)) ||
         failed(check("assigning layouts")) || failed(simplifyMain(module)) ||
         failed(sinkReshapes(module)) || failed(check("sinking reshapes")))
       return failure();
@@ -144,6 +145,8 @@ void registerGraphPasses() {
   static bool once = [] {
     registerStep("pto-generalize", "Named linalg ops to linalg.generic",
                  generalizeOps);
+    registerStep("pto-split-products", "Cut products become several",
+                 splitProducts);
     registerStep("pto-fold-batch-norm",
                  "Per-channel affine steps into constant weights",
                  foldBatchNorm);

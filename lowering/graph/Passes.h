@@ -17,6 +17,10 @@ namespace pto::lowering {
 /// fastmath<contract> on the multiply and add of contractions.
 mlir::LogicalResult generalizeOps(mlir::ModuleOp module);
 
+/// A product with constant weights whose result is only cut into parts becomes
+/// one product per part.
+mlir::LogicalResult splitProducts(mlir::ModuleOp module);
+
 /// conv/matmul with constant weights, then y = x*a[c]+b[c] (in any number of
 /// elementwise ops): a goes into the weights, b into one bias add.
 mlir::LogicalResult foldBatchNorm(mlir::ModuleOp module);
