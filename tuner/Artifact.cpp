@@ -39,6 +39,15 @@ llvm::Expected<std::unique_ptr<Artifact>> Artifact::open(llvm::StringRef path) {
   return std::move(artifact);
 }
 
+std::vector<int64_t> Artifact::shapeOf(const pto_version &version,
+                                       size_t i) const {
+  const pto_signature &signature = model().signature;
+  const int64_t *sizes = version.shapes;
+  for (size_t before = 0; before < i; ++before)
+    sizes += signature.inputs[before].rank;
+  return {sizes, sizes + signature.inputs[i].rank};
+}
+
 Artifact::~Artifact() {
   if (handle)
     dlclose(handle);

@@ -22,6 +22,8 @@ public:
 
   const pto_artifact_table &table() const { return *entry; }
   const pto_model &model() const { return *entry->model; }
+  /// The shape of input `i` that `version` is for; -1: any size.
+  std::vector<int64_t> shapeOf(const pto_version &version, size_t i) const;
 
 private:
   Artifact() = default;
@@ -43,6 +45,11 @@ public:
   std::vector<HostTensor> outputs() const;
 
   int32_t threads() const { return artifact.table().threads(context); }
+  /// The version that the last run took; none: null.
+  const pto_version *version() const {
+    int32_t used = artifact.table().version_used(context);
+    return used < 0 ? nullptr : artifact.model().versions + used;
+  }
   uint64_t arenaBytes() const { return artifact.table().arena_bytes(context); }
   /// Adds each step's nanoseconds to ns[step] from now on; null: stop.
   void profile(uint64_t *ns) { artifact.table().profile(context, ns); }

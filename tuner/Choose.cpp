@@ -63,6 +63,23 @@ llvm::Error chooseNearest(db::Store &store, const db::Key &key,
   return llvm::Error::success();
 }
 
+/// Values from different sources may ask for more registers than there are:
+/// fewer rows then.
+void limitRows(const schedules::Space &space, schedules::KnobValues &values) {
+  std::vector<size_t> point;
+  std::optional<size_t> rows;
+  for (auto [i, knob] : llvm::enumerate(space.knobs)) {
+    auto at = llvm::find(knob.options, values[i].second);
+    if (at == knob.options.end())
+      return;
+    point.push_back(at - knob.options.begin());
+    if (knob.name == "rows")
+      rows = i;
+  }
+  while (rows && point[*rows] > 0 && !space.refuse(point).empty())
+    values[*rows].second = space.knobs[*rows].options[--point[*rows]];
+}
+
 /// The neighbour's values where they are options for this kernel, else this
 /// kernel's defaults.
 schedules::KnobValues adapt(const schedules::Space &space,
@@ -86,6 +103,7 @@ schedules::KnobValues adapt(const schedules::Space &space,
     if (llvm::is_contained(space.knobs[i].options, text))
       result[i].second = text;
   }
+  limitRows(space, result);
   return result;
 }
 

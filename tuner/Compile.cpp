@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flow, in order: readModel, formKernels, compile (KernelCompiler.h),
-// packWeights (Prepack.h), lowerMain (lowering/main), writeOutput.
+// The flow, in order: readVersions (one for each set of shapes, then the
+// general one, each as kernels), compile (KernelCompiler.h), packWeights
+// (Prepack.h), lowerMain (lowering/main), writeOutput.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "targets/cpu/Runtime.h"
 #include "tuner/Choose.h"
 #include "tuner/Prepack.h"
+#include "tuner/SharedPacking.h"
 #include "tuner/Temps.h"
 #include "tuner/ToolError.h"
 #include "tuner/worker/KernelFeatures.h"
@@ -50,6 +52,42 @@ std::string textOf(Operation *op) {
   return text;
 }
 
+/// The model for some shapes of its inputs.
+struct Version {
+  std::string label; ///< "x=1x3,y=4", or "general".
+  bool general = false;
+  OwningOpRef<ModuleOp> module;
+  std::vector<size_t> jobs; ///< Its kernels, among all.
+};
+
+/// "x=1x3,y=?"
+std::string inputText(func::FuncOp main) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (auto [i, type] : llvm::enumerate(main.getArgumentTypes())) {
+    auto name = main.getArgAttrOfType<StringAttr>(i, "pto.name");
+    out << (i ? "," : "") << (name ? name.str() : "input" + std::to_string(i))
+        << '=';
+    bool first = true;
+    for (int64_t size : cast<ShapedType>(type).getShape()) {
+      out << (first ? "" : "x");
+      if (ShapedType::isDynamic(size))
+        out << '?';
+      else
+        out << size;
+      first = false;
+    }
+  }
+  return text;
+}
+
+bool isStatic(func::FuncOp main) {
+  return llvm::all_of(main.getArgumentTypes(), [](Type type) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    return !shaped || shaped.hasStaticShape();
+  });
+}
+
 class ModelCompiler {
 public:
   explicit ModelCompiler(const CompileOptions &options)
@@ -65,23 +103,17 @@ public:
       return std::move(error);
     if (llvm::Error error = temps.open())
       return std::move(error);
-    if (llvm::Error error = readModel())
-      return std::move(error);
+    openContext();
     ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
         messages += (messages.empty() ? "" : "\n  ") + diagnostic.str();
       return success();
     });
-    if (llvm::Error error = formKernels())
+    if (llvm::Error error = readVersions())
       return std::move(error);
-    if (*kind == OutputKind::Mlir) {
-      if (llvm::Error error =
-              writeTextFile(options.output, textOf(*module) + "\n"))
-        return std::move(error);
-    } else {
-      if (llvm::Error error = generateCode(*kind))
-        return std::move(error);
-    }
+    if (llvm::Error error =
+            *kind == OutputKind::Mlir ? writeMlir() : generateCode(*kind))
+      return std::move(error);
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
@@ -110,21 +142,50 @@ private:
 
   //===--- Model to kernels -----------------------------------------------===//
 
-  llvm::Error readModel() {
+  void openContext() {
     DialectRegistry registry;
     lowering::registerAll(registry);
     schedules::registerSchedules(registry); // For scripts of the user.
     context = std::make_unique<MLIRContext>(registry);
     context->loadAllAvailableDialects();
-    if (options.shapes.size() > 1)
-      return toolError(BadInput,
-                       "--shape: " + llvm::Twine(options.shapes.size()) +
-                           " sets given; one artifact takes one set "
-                           "so far\ncompile once for each set");
+  }
+
+  llvm::Error readVersions() {
+    for (const ShapeSet &set : options.shapes)
+      if (llvm::Error error = addVersion(set, /*general=*/false))
+        return error;
+    if (options.pinned)
+      return versions.empty() ? addVersion({}, /*general=*/false)
+                              : llvm::Error::success();
+    if (llvm::Error error = addVersion({}, /*general=*/true)) {
+      if (versions.empty())
+        return error;
+      dropGeneral(std::move(error));
+      return llvm::Error::success();
+    }
+    // A model without open dims has one version.
+    if (isStatic(mainOf(versions.back())))
+      versions.erase(versions.begin() + 1, versions.end());
+    return llvm::Error::success();
+  }
+
+  /// The versions for the given shapes serve without it.
+  void dropGeneral(llvm::Error error) {
+    if (!versions.empty() && versions.back().general)
+      versions.pop_back();
+    messages.clear();
+    report.warnings.push_back("only the shapes given can be run, others not: " +
+                              llvm::toString(std::move(error)));
+  }
+
+  static func::FuncOp mainOf(Version &version) {
+    return version.module->lookupSymbol<func::FuncOp>("main");
+  }
+
+  llvm::Error addVersion(const ShapeSet &set, bool general) {
     lowering::ImportOptions import;
-    if (!options.shapes.empty())
-      import.shapes = options.shapes.front();
-    import.pinDynamicDims = !options.dynamic;
+    import.shapes = set;
+    import.pinDynamicDims = options.pinned;
     llvm::SmallVector<std::string> warnings;
     auto read =
         llvm::sys::path::extension(options.model) == ".mlir"
@@ -132,61 +193,96 @@ private:
             : lowering::importOnnx(*context, options.model, import, &warnings);
     if (!read)
       return toolError(BadInput, llvm::toString(read.takeError()));
-    module = std::move(*read);
-    report.warnings.assign(warnings.begin(), warnings.end());
-    return temps.save(1, "imported.mlir", *module);
+    for (const std::string &warning : warnings)
+      if (!llvm::is_contained(report.warnings, warning))
+        report.warnings.push_back(warning);
+    Version version;
+    version.module = std::move(*read);
+    version.general = general;
+    if (llvm::Error error = save(1, "imported", version))
+      return error;
+    if (llvm::Error error = formKernels(version))
+      return error;
+    if (func::FuncOp main = mainOf(version))
+      version.label = general && !isStatic(main) ? "general" : inputText(main);
+    else
+      return failed("there is no @main");
+    versions.push_back(std::move(version));
+    return llvm::Error::success();
   }
 
-  llvm::Error formKernels() {
+  /// A stage of a version; its number tells versions apart.
+  llvm::Error save(unsigned stage, llvm::StringRef name, Version &version) {
+    size_t index = &version >= versions.data() &&
+                           &version < versions.data() + versions.size()
+                       ? &version - versions.data()
+                       : versions.size();
+    std::string number = index ? ".v" + std::to_string(index) : "";
+    return temps.save(stage, name + number + ".mlir", *version.module);
+  }
+
+  llvm::Error formKernels(Version &version) {
+    ModuleOp module = *version.module;
     // A file in the "kernels" form is taken as it is.
-    bool formed = llvm::any_of(module->getOps<func::FuncOp>(), [](auto func) {
+    bool formed = llvm::any_of(module.getOps<func::FuncOp>(), [](auto func) {
       return func->hasAttr("pto.kernel");
     });
     lowering::GraphOptions graph;
     graph.optimize = options.optimize;
-    if (!formed && mlir::failed(lowering::buildKernels(*module, graph)))
+    if (!formed && mlir::failed(lowering::buildKernels(module, graph)))
       return failed("cannot form kernels");
-    if (auto name = (*module)->getAttrOfType<StringAttr>("pto.model"))
+    if (auto name = module->getAttrOfType<StringAttr>("pto.model"))
       report.model = name.str();
     else
       report.model = llvm::sys::path::stem(options.model).str();
-    return temps.save(2, "kernels.mlir", *module);
+    return save(2, "kernels", version);
   }
 
   //===--- Kernels to code ------------------------------------------------===//
 
-  /// One job for each distinct kernel that @main calls, in the order of use.
-  std::vector<KernelJob> collectJobs() {
-    std::vector<KernelJob> jobs;
-    llvm::StringMap<size_t> bySymbol;
-    auto main = module->lookupSymbol<func::FuncOp>("main");
-    if (!main)
-      return jobs;
-    main.walk([&](func::CallOp call) {
+  /// Adds a job for each distinct kernel that @main calls, in the order of use.
+  /// Versions share kernels that do not depend on the open sizes.
+  void collectJobs(Version &version) {
+    llvm::StringMap<size_t> bySymbol; // of this version
+    mainOf(version).walk([&](func::CallOp call) {
       auto [known, isNew] = bySymbol.try_emplace(call.getCallee(), jobs.size());
       if (isNew) {
-        auto kernel = module->lookupSymbol<func::FuncOp>(call.getCallee());
-        std::string hash = lowering::kernelHash(kernel);
-        jobs.push_back(
-            {call.getCallee().str(),
-             hash,
-             textOf(*schedules::isolateKernel(kernel, options.target)),
-             {},
-             {},
-             {}});
-        if (auto signature = signatureOf(kernel)) {
-          KernelFeatures features = featuresOf(kernel, *signature);
-          jobs.back().op = features.op;
-          jobs.back().features = features.features;
-        } else {
-          llvm::consumeError(signature.takeError());
-        }
-        report.kernels.push_back({call.getCallee().str(), hash, 0, {}});
+        auto kernel =
+            version.module->lookupSymbol<func::FuncOp>(call.getCallee());
+        known->second = jobOf(kernel, version);
+        version.jobs.push_back(known->second);
         setFlops(kernel);
       }
-      ++report.kernels[known->second].calls;
+      call.setCallee(jobs[known->second].symbol);
+      ++kernelReports[known->second].calls;
     });
-    return jobs;
+  }
+
+  /// The number of the job for `kernel`, which gets the job's name.
+  size_t jobOf(func::FuncOp kernel, const Version &version) {
+    KernelJob job;
+    job.symbol = kernel.getName().str();
+    job.hash = lowering::kernelHash(kernel);
+    job.text = textOf(*schedules::isolateKernel(kernel, options.target));
+    auto [known, isNew] = jobBySymbol.try_emplace(job.symbol, jobs.size());
+    if (!isNew) {
+      if (jobs[known->second].text == job.text)
+        return known->second;
+      // Eight digits of a hash may collide.
+      job.symbol += "_" + std::to_string(jobs.size());
+      kernel.setName(job.symbol);
+      jobBySymbol[job.symbol] = jobs.size();
+    }
+    if (auto signature = signatureOf(kernel)) {
+      KernelFeatures features = featuresOf(kernel, *signature);
+      job.op = features.op;
+      job.features = features.features;
+    } else {
+      llvm::consumeError(signature.takeError());
+    }
+    kernelReports.push_back({job.symbol, job.hash, version.label, 0, {}});
+    jobs.push_back(std::move(job));
+    return jobs.size() - 1;
   }
 
   /// For pto-run --profile.
@@ -201,7 +297,7 @@ private:
       kernel->setAttr("pto.flops", b.getI64IntegerAttr(signature->flops));
   }
 
-  llvm::Error chooseSchedules(std::vector<KernelJob> &jobs) {
+  llvm::Error chooseSchedules() {
     if (!options.optimize)
       return llvm::Error::success();
     std::string notice;
@@ -216,9 +312,13 @@ private:
     if (!options.requireTuned)
       return llvm::Error::success();
     std::string missing;
-    for (const KernelJob &job : jobs)
+    for (auto [job, kernel] : llvm::zip(jobs, kernelReports)) {
+      // Shapes were tuned, not the version for all others.
+      if (versions.size() > 1 && kernel.version == "general")
+        continue;
       if (job.choice.source != "record" && job.choice.source != "user")
         missing += "\n  " + job.symbol + ": " + job.choice.reason;
+    }
     if (missing.empty())
       return llvm::Error::success();
     return toolError(AnswerIsNo, options.model +
@@ -246,40 +346,95 @@ private:
   }
 
   llvm::Error compileAll(OutputKind kind) {
-    std::vector<KernelJob> jobs = collectJobs();
-    if (llvm::Error error = chooseSchedules(jobs))
+    for (Version &version : versions)
+      collectJobs(version);
+    if (llvm::Error error = chooseSchedules())
       return error;
+    kernels.resize(jobs.size());
+    SharedPacking packing;
+    for (Version &version : versions) {
+      if (&version != &versions.front()) {
+        std::vector<KernelJob *> open;
+        for (size_t job : version.jobs)
+          if (kernels[job].symbol.empty())
+            open.push_back(&jobs[job]);
+        packing.suggest(*version.module, open);
+      }
+      if (llvm::Error error = compileVersion(version, kind)) {
+        if (!version.general || versions.size() == 1)
+          return error;
+        dropGeneral(std::move(error));
+        break;
+      }
+      packing.learn(*version.module, kernelsOf(version));
+    }
+    reportKernels();
+    return saveStages();
+  }
+
+  llvm::Error compileVersion(Version &version, OutputKind kind) {
+    std::vector<size_t> numbers;
+    std::vector<KernelJob> todo;
+    for (size_t job : version.jobs)
+      if (kernels[job].symbol.empty()) {
+        numbers.push_back(job);
+        todo.push_back(jobs[job]);
+      }
     unsigned workers =
         options.jobs ? options.jobs : targets::detectHost().cores;
     KernelOptions kernel = kernelOptions(kind);
-    auto compiled = compileKernels(jobs, kernel, workers);
+    auto compiled = compileKernels(todo, kernel, workers);
     if (!compiled)
       return compiled.takeError();
-    kernels = std::move(*compiled);
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      if (!canPrepack(*module, kernels[i])) {
-        kernel.schedule = nullptr;
-        auto plain = compileKernel(jobs[i], kernel);
+    kernel.schedule = nullptr;
+    for (auto [number, done] : llvm::zip(numbers, *compiled)) {
+      if (!canPrepack(*version.module, done)) {
+        auto plain = compileKernel(jobs[number], kernel);
         if (!plain)
           return plain.takeError();
         plain->choice = {"none", "", "",
                          "the weights of a call are no constants", ""};
-        kernels[i] = std::move(*plain);
-        kernel.schedule = applyChoice;
+        done = std::move(*plain);
       }
-      report.kernels[i].choice = kernels[i].choice;
-      const ScheduleChoice &got = kernels[i].choice;
-      if (jobs[i].choice.source == "user" && got.source != "user")
-        return toolError(BadInput, "--schedule: " + jobs[i].choice.name +
-                                       ": kernel " + kernels[i].symbol + ": " +
+      const ScheduleChoice &got = done.choice;
+      if (jobs[number].choice.source == "user" && got.source != "user")
+        return toolError(BadInput, "--schedule: " + jobs[number].choice.name +
+                                       ": kernel " + done.symbol + ": " +
                                        got.reason);
       if (options.optimize &&
           (got.source == "none" ||
-           (jobs[i].choice.source == "record" && got.source != "record")))
-        report.warnings.push_back("kernel " + kernels[i].symbol +
+           (jobs[number].choice.source == "record" && got.source != "record")))
+        report.warnings.push_back("kernel " + done.symbol +
                                   " has no schedule of its own: " + got.reason);
     }
-    return saveStages();
+    for (auto [number, done] : llvm::zip(numbers, *compiled))
+      kernels[number] = std::move(done);
+    return llvm::Error::success();
+  }
+
+  std::vector<const CompiledKernel *> kernelsOf(const Version &version) const {
+    std::vector<const CompiledKernel *> result;
+    for (size_t job : version.jobs)
+      result.push_back(&kernels[job]);
+    return result;
+  }
+
+  /// Leaves out those of a version that was dropped.
+  void reportKernels() {
+    std::vector<CompiledKernel> built;
+    std::vector<size_t> moved(kernels.size());
+    for (auto [i, kernel] : llvm::enumerate(kernels)) {
+      moved[i] = built.size();
+      if (kernel.symbol.empty())
+        continue;
+      report.kernels.push_back(kernelReports[i]);
+      report.kernels.back().choice = kernel.choice;
+      built.push_back(std::move(kernel));
+    }
+    kernels = std::move(built);
+    for (Version &version : versions)
+      for (size_t &job : version.jobs)
+        job = moved[job];
   }
 
   llvm::Error saveStages() {
@@ -295,27 +450,37 @@ private:
   llvm::Error generateCode(OutputKind kind) {
     if (llvm::Error error = compileAll(kind))
       return error;
-    if (llvm::Error error = applyPrepack(*module, kernels))
-      return error;
-    if (llvm::Error error = temps.save(8, "main.mlir", *module))
-      return error;
+    std::vector<ModuleOp> modules;
+    int64_t weights = 0;
+    for (Version &version : versions) {
+      if (llvm::Error error = applyPrepack(*version.module, kernelsOf(version)))
+        return error;
+      if (llvm::Error error = save(8, "main", version))
+        return error;
+      modules.push_back(*version.module);
+      // Versions share most weights.
+      weights = std::max(weights, weightBytes(*version.module));
+    }
 
     lowering::MainOptions main;
     main.prefix = lowering::sanitiseName(options.name.empty() ? report.model
                                                               : options.name);
     main.threads = threads();
     main.version = "pto " PTO_VERSION ", LLVM " LLVM_VERSION_STRING;
-    int64_t weights = weightBytes();
     bool beside = (options.weightsBeside || weights > maxInlineWeights) &&
                   kind == OutputKind::SharedLibrary && weights > 0;
     if (beside)
       main.weightsFile =
           (llvm::sys::path::stem(options.output) + ".weights").str();
-    auto lowered = lowering::lowerMain(*module, options.target, main);
+    auto lowered = lowering::lowerMain(modules, options.target, main);
     if (mlir::failed(lowered))
       return failed("cannot lower @main");
     lowering::Program &program = *lowered;
-    report.arenaBytes = program.arenaBytes;
+    for (auto [version, info] : llvm::zip(versions, program.versions)) {
+      report.versions.push_back(
+          {version.label, info.stepCount, info.arenaBytes, info.addedWeights});
+      report.arenaBytes = std::max(report.arenaBytes, info.arenaBytes);
+    }
     report.weightsBytes = program.weights.size();
     if (llvm::Error error = temps.save(9, "main.llvm.mlir", *program.module))
       return error;
@@ -334,9 +499,9 @@ private:
   }
 
   /// An upper bound: equal weights may be kept once.
-  int64_t weightBytes() {
+  static int64_t weightBytes(ModuleOp module) {
     int64_t bytes = 0;
-    module->lookupSymbol<func::FuncOp>("main").walk([&](Operation *op) {
+    module.lookupSymbol<func::FuncOp>("main").walk([&](Operation *op) {
       if (op->getNumResults() != 1 || !op->hasTrait<OpTrait::ConstantLike>())
         return;
       auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
@@ -348,6 +513,15 @@ private:
   }
 
   //===--- Output ---------------------------------------------------------===//
+
+  /// One module after the other, as --split-input-file reads them.
+  llvm::Error writeMlir() {
+    std::string text;
+    for (Version &version : versions)
+      text += (text.empty() ? "" : "\n// -----\n\n") + textOf(*version.module) +
+              "\n";
+    return writeTextFile(options.output, text);
+  }
 
   llvm::Error writeText(llvm::ArrayRef<char> mainText, char comment) {
     std::string text;
@@ -425,8 +599,11 @@ private:
   const CompileOptions &options;
   Temps temps;
   std::unique_ptr<MLIRContext> context;
-  OwningOpRef<ModuleOp> module;
-  std::vector<CompiledKernel> kernels;
+  std::vector<Version> versions; ///< For given shapes, then the general one.
+  std::vector<KernelJob> jobs;   ///< Of all versions.
+  llvm::StringMap<size_t> jobBySymbol;
+  std::vector<KernelReport> kernelReports; ///< One for each job.
+  std::vector<CompiledKernel> kernels;     ///< The same; no symbol: not built.
   CompileReport report;
   std::string messages;
 };

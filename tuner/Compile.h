@@ -32,9 +32,11 @@ struct CompileOptions {
   unsigned threads = 0; ///< Limit per run; 0: the target's cores.
   unsigned jobs = 0;    ///< Kernels compiled side by side; 0: this machine's.
   bool optimize = true; ///< -O2; false: -O0, no fusion and no schedules.
+  /// Each gets a version of its own, taken by runs with these shapes.
   std::vector<ShapeSet> shapes;
-  bool dynamic = false;    ///< Dims that nothing determines stay dynamic.
-  std::string db = "none"; ///< File of records, or "none".
+  /// No general version: dims that nothing determines are 1.
+  bool pinned = false;
+  std::string db = "none";             ///< File of records, or "none".
   std::vector<UserSchedule> schedules; ///< Instead of the database's.
   bool requireTuned = false;  ///< Fail unless every kernel has a record.
   bool weightsBeside = false; ///< MODEL.weights, also below 1 GiB.
@@ -43,13 +45,23 @@ struct CompileOptions {
 
 struct KernelReport {
   std::string name, hash;
+  std::string version; ///< The first that has it.
   unsigned calls = 0;
   ScheduleChoice choice;
+};
+
+struct VersionReport {
+  std::string shape; ///< "x=1x3,y=4", or "general".
+  size_t calls = 0;
+  int64_t arenaBytes = 0; ///< Of sizes known when compiling.
+  /// What the version adds to those before it.
+  int64_t addedWeightBytes = 0;
 };
 
 struct CompileReport {
   std::string model, output, header, weightsFile;
   std::vector<KernelReport> kernels;
+  std::vector<VersionReport> versions;
   std::vector<std::string> warnings;
   int64_t arenaBytes = 0, weightsBytes = 0;
   double seconds = 0;

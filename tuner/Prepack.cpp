@@ -45,8 +45,9 @@ public:
   explicit Prepacker(ModuleOp module)
       : module(module), context(module.getContext()) {}
 
-  llvm::Error run(const std::vector<CompiledKernel> &kernels) {
-    for (const CompiledKernel &kernel : kernels) {
+  llvm::Error run(llvm::ArrayRef<const CompiledKernel *> kernels) {
+    for (const CompiledKernel *each : kernels) {
+      const CompiledKernel &kernel = *each;
       if (kernel.arguments.empty())
         continue;
       if (llvm::Error error = load(kernel))
@@ -197,7 +198,7 @@ bool canPrepack(ModuleOp module, const CompiledKernel &kernel) {
 }
 
 llvm::Error applyPrepack(ModuleOp module,
-                         const std::vector<CompiledKernel> &kernels) {
+                         llvm::ArrayRef<const CompiledKernel *> kernels) {
   return Prepacker(module).run(kernels);
 }
 

@@ -21,7 +21,7 @@ bool canPrepack(mlir::ModuleOp module, const CompiledKernel &kernel);
 /// Rewrites the calls in @main, and the kernels' declarations, to the compiled
 /// kernels' arguments.
 llvm::Error applyPrepack(mlir::ModuleOp module,
-                         const std::vector<CompiledKernel> &kernels);
+                         llvm::ArrayRef<const CompiledKernel *> kernels);
 
 } // namespace pto::tuner
 

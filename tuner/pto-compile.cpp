@@ -58,11 +58,12 @@ struct Options {
                "x86-64-v4, armv8-a")};
   cl::list<std::string> shapes{
       "shape", cl::value_desc("NAME=AxB"), cl::cat(category),
-      cl::desc("Sizes of an input with dynamic dims; repeat for more inputs")};
-  cl::opt<bool> dynamic{
-      "dynamic", cl::cat(category),
-      cl::desc("Sizes that no --shape gives stay open until run time (default: "
-               "taken as 1, with a warning)")};
+      cl::desc("Sizes of an input with dynamic dims; repeat for more inputs. "
+               "An input named again starts another set: each set gets code "
+               "of its own, beside the general code for all sizes")};
+  cl::opt<bool> pinned{
+      "static", cl::cat(category),
+      cl::desc("No general code: sizes that no --shape gives are 1")};
   cl::opt<std::string> db{
       "db", cl::init("pto.db"), cl::value_desc("FILE|none"), cl::cat(category),
       cl::desc("Database of tuning results (default: pto.db)")};
@@ -111,15 +112,24 @@ json::Object jsonReport(const CompileReport &report, StringRef target,
     kernels.push_back(json::Object{{"name", kernel.name},
                                    {"key", kernel.hash},
                                    {"calls", kernel.calls},
+                                   {"version", kernel.version},
                                    {"source", kernel.choice.source},
                                    {"schedule", kernel.choice.name},
                                    {"reason", kernel.choice.reason}});
+  json::Array versions;
+  for (const VersionReport &version : report.versions)
+    versions.push_back(
+        json::Object{{"shape", version.shape},
+                     {"calls", static_cast<int64_t>(version.calls)},
+                     {"arena_bytes", version.arenaBytes},
+                     {"added_weights_bytes", version.addedWeightBytes}});
   return json::Object{{"model", report.model},
                       {"target", target},
                       {"output", report.output},
                       {"header", report.header},
                       {"weights_file", report.weightsFile},
                       {"threads", threads},
+                      {"versions", std::move(versions)},
                       {"kernels", std::move(kernels)},
                       {"arena_bytes", report.arenaBytes},
                       {"weights_bytes", report.weightsBytes},
@@ -157,7 +167,7 @@ Expected<CompileOptions> compileOptions(Options &options) {
     compile.schedules.push_back(std::move(*user));
   }
   compile.requireTuned = options.requireTuned;
-  compile.dynamic = options.dynamic;
+  compile.pinned = options.pinned;
   compile.weightsBeside = options.weightsBeside;
   if (options.saveTemps.getNumOccurrences()) {
     compile.saveTemps = options.saveTemps;

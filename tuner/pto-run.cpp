@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <thread>
 
 using namespace llvm;
@@ -74,7 +75,8 @@ struct Options {
       cl::desc("Inputs from a test_data_set (default: seeded)")};
   cl::list<std::string> shapes{
       "shape", cl::value_desc("NAME=AxB"), cl::cat(category),
-      cl::desc("Sizes of an input with dynamic dims, for seeded inputs")};
+      cl::desc("Sizes of an input with dynamic dims, for seeded inputs "
+               "(default: those that the model has code of its own for)")};
   cl::opt<unsigned> threads{
       "threads", cl::value_desc("N"), cl::cat(category),
       cl::desc("Threads (default: physical cores, at most what the model was "
@@ -193,6 +195,37 @@ private:
     };
     list("input", signature.inputs, signature.input_count);
     list("output", signature.outputs, signature.output_count);
+    json::Array versions;
+    for (uint64_t v = 0; v < model.version_count; ++v) {
+      std::string shape = versionText(model.versions[v]);
+      if (model.version_count > 1)
+        text() << "  version " << v << "  " << shape << "  "
+               << model.versions[v].step_count << " kernel calls\n";
+      versions.push_back(shape);
+    }
+    report["versions"] = std::move(versions);
+  }
+
+  /// The shapes that a version is for, or "general" for all that the model
+  /// takes.
+  std::string versionText(const pto_version &version) {
+    std::string shapes;
+    bool open = false, same = true;
+    for (size_t i = 0; i < signature.input_count; ++i) {
+      const pto_value_info &info = signature.inputs[i];
+      std::vector<int64_t> shape = artifact.shapeOf(version, i);
+      std::vector<int64_t> any(info.shape, info.shape + info.rank);
+      open |= is_contained(any, -1);
+      same &= shape == any;
+      shapes += (i ? "," : "") + std::string(info.name) + "=" +
+                (shape.empty() ? "" : shapeText(shape));
+    }
+    return open && same ? "general" : shapes;
+  }
+
+  void reportVersion(const Instance &ran) {
+    if (const pto_version *version = ran.version())
+      report["version"] = versionText(*version);
   }
 
   //===--- Inputs ---------------------------------------------------------===//
@@ -244,9 +277,48 @@ private:
       for (const auto &entry : sets->front())
         shapes[entry.first().str()] = {entry.second.begin(),
                                        entry.second.end()};
+    fillShapes(shapes);
     return seededInputs(signature, options.seed, [&](StringRef name) {
       auto found = shapes.find(name.str());
       return found == shapes.end() ? nullptr : &found->second;
+    });
+  }
+
+  /// Shapes of the inputs that no --shape names: equal dims are equal; if
+  /// nothing is given, those of the first version.
+  void fillShapes(std::map<std::string, std::vector<int64_t>> &shapes) {
+    if (shapes.empty()) {
+      for (size_t i = 0; i < signature.input_count; ++i)
+        shapes[signature.inputs[i].name] =
+            artifact.shapeOf(artifact.model().versions[0], i);
+      return;
+    }
+    std::map<std::string, int64_t> dims;
+    auto forDims = [&](auto visit) {
+      for (size_t i = 0; i < signature.input_count; ++i) {
+        const pto_value_info &info = signature.inputs[i];
+        auto given = shapes.find(info.name);
+        for (int32_t d = 0; info.dims && d < info.rank; ++d)
+          if (info.shape[d] < 0 && info.dims[d][0])
+            visit(info, d, given == shapes.end() ? nullptr : &given->second);
+      }
+    };
+    forDims([&](const pto_value_info &info, int32_t d,
+                const std::vector<int64_t> *given) {
+      if (given && d < int32_t(given->size()))
+        dims[info.dims[d]] = (*given)[d];
+    });
+    std::set<std::string> named;
+    for (const auto &entry : shapes)
+      named.insert(entry.first);
+    forDims([&](const pto_value_info &info, int32_t d,
+                const std::vector<int64_t> *) {
+      auto known = dims.find(info.dims[d]);
+      if (named.count(info.name) || known == dims.end())
+        return;
+      auto [shape, isNew] = shapes.try_emplace(
+          info.name, std::vector<int64_t>(info.shape, info.shape + info.rank));
+      shape->second[d] = known->second;
     });
   }
 
@@ -327,6 +399,7 @@ private:
     for (const std::string &error : errors)
       if (!error.empty())
         return toolError(BadInput, error);
+    reportVersion(*instances.front());
     return std::move(outputs);
   }
 
@@ -379,6 +452,7 @@ private:
                       "{4:f1} MB arena (measured)\n",
                       times.front(), median, times.size(), instance->threads(),
                       instance->arenaBytes() / 1e6);
+    reportVersion(*instance);
     report["min_ms"] = times.front();
     report["median_ms"] = median;
     report["p95_ms"] = times[times.size() * 95 / 100];
@@ -391,7 +465,11 @@ private:
   double modelFlops() const {
     const pto_model &model = artifact.model();
     double flops = 0;
-    for (size_t i = 0; i < model.step_count; ++i)
+    const pto_version *version = instance->version();
+    if (!version)
+      version = model.versions;
+    for (size_t i = version->first_step;
+         i < version->first_step + version->step_count; ++i)
       flops += std::max(0.0, double(model.steps[i].flops));
     return flops;
   }
@@ -440,6 +518,7 @@ private:
       whole = milliseconds(start, Clock::now());
     } while (whole < seconds * 1e3);
     instance->profile(nullptr);
+    reportVersion(*instance);
     printProfile(ns, runs, whole / runs);
     return Error::success();
   }
@@ -448,7 +527,9 @@ private:
                                    size_t runs) {
     const pto_model &model = artifact.model();
     std::map<std::string, KernelTime> kernels;
-    for (size_t i = 0; i < ns.size(); ++i) {
+    const pto_version *version = instance->version();
+    for (size_t i = version->first_step;
+         i < version->first_step + version->step_count; ++i) {
       const pto_step &step = model.steps[i];
       KernelTime &kernel = kernels[step.name];
       kernel.name = step.name;

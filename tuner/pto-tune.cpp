@@ -410,6 +410,7 @@ private:
     c.model = options.model;
     c.target = target;
     c.threads = threads;
+    c.pinned = true; // What is measured is what was tuned.
     if (!shapes.empty())
       c.shapes = {shapes.front()};
     return c;

@@ -191,11 +191,26 @@ Field stepTable(TableBuilder &tables, ArrayRef<StepInfo> steps) {
   return tables.table(fields);
 }
 
+Field versionTable(TableBuilder &tables, ArrayRef<VersionInfo> versions) {
+  SmallVector<Field> fields;
+  for (const VersionInfo &version : versions) {
+    SmallVector<Field> sizes;
+    for (const std::vector<int64_t> &shape : version.shapes)
+      for (int64_t size : shape)
+        sizes.push_back(Field::i64(size));
+    fields.push_back(tables.table(sizes));
+    fields.push_back(Field::pointer(version.symbol));
+    fields.push_back(Field::i64(version.firstStep));
+    fields.push_back(Field::i64(version.stepCount));
+  }
+  static_assert(sizeof(pto_version) == 4 * 8, "mirror the struct here");
+  return tables.table(fields);
+}
+
 constexpr const char *modelSymbol = "pto.model";
 
 void emitModel(TableBuilder &tables, const Program &program,
-               StringRef mainSymbol, const targets::Target &target,
-               const MainOptions &options) {
+               const targets::Target &target, const MainOptions &options) {
   bool inside = options.weightsFile.empty();
   bool any = program.weights.size() > 0;
   if (inside && any)
@@ -208,7 +223,8 @@ void emitModel(TableBuilder &tables, const Program &program,
       valueTable(tables, program.outputs),
       Field::i64(program.steps.size()),
       stepTable(tables, program.steps),
-      Field::pointer(mainSymbol.str()),
+      Field::i64(program.versions.size()),
+      versionTable(tables, program.versions),
       Field::pointer(inside && any ? weightsSymbol : ""),
       inside ? Field::pointer("") : tables.string(options.weightsFile),
       Field::i64(program.weights.size()),
@@ -217,16 +233,16 @@ void emitModel(TableBuilder &tables, const Program &program,
       Field::i64(options.threads),
       tables.string(target.name + " " + target.cpu),
       tables.string(options.version)};
-  static_assert(sizeof(pto_model) == 16 * 8, "mirror the struct here");
+  static_assert(sizeof(pto_model) == 17 * 8, "mirror the struct here");
   tables.emit(modelSymbol, fields, LLVM::Linkage::Internal);
 }
 
 } // namespace
 
-void describe(Program &program, StringRef mainSymbol,
-              const targets::Target &target, const MainOptions &options) {
+void describe(Program &program, const targets::Target &target,
+              const MainOptions &options) {
   TableBuilder tables(*program.module);
-  emitModel(tables, program, mainSymbol, target, options);
+  emitModel(tables, program, target, options);
 
   Type ptr = tables.pointerType(), i32 = tables.b.getI32Type(),
        i64 = tables.b.getI64Type(),
@@ -238,14 +254,16 @@ void describe(Program &program, StringRef mainSymbol,
   tables.declare("pto_profile", none, {ptr, ptr});
   tables.declare("pto_arena_bytes", i64, {ptr});
   tables.declare("pto_threads", i32, {ptr});
+  tables.declare("pto_version_used", i32, {ptr});
 
-  static_assert(sizeof(pto_artifact_table) == 9 * 8, "mirror the struct here");
+  static_assert(sizeof(pto_artifact_table) == 10 * 8, "mirror the struct here");
   tables.emit("pto_artifact",
               {Field::i64(PTO_ABI_VERSION), Field::pointer(modelSymbol),
                Field::pointer("pto_create"), Field::pointer("pto_run"),
                Field::pointer("pto_destroy"), Field::pointer("pto_error"),
                Field::pointer("pto_profile"), Field::pointer("pto_arena_bytes"),
-               Field::pointer("pto_threads")},
+               Field::pointer("pto_threads"),
+               Field::pointer("pto_version_used")},
               LLVM::Linkage::External);
 
   const std::string &prefix = options.prefix;

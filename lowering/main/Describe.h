@@ -14,9 +14,9 @@
 namespace pto::lowering {
 
 /// Adds the tables and functions to `program.module` and fills in
-/// `program.exports`. `mainSymbol` is the lowered main.
-void describe(Program &program, llvm::StringRef mainSymbol,
-              const targets::Target &target, const MainOptions &options);
+/// `program.exports`.
+void describe(Program &program, const targets::Target &target,
+              const MainOptions &options);
 
 } // namespace pto::lowering
 

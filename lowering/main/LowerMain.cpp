@@ -38,7 +38,6 @@ namespace pto::lowering {
 namespace {
 
 constexpr int64_t arenaAlignment = 64;
-constexpr const char *mainSymbol = "pto.main";
 
 /// Where a tensor's bytes are, and its sizes.
 struct Place {
@@ -66,12 +65,15 @@ struct Action {
 
 class MainLowering {
 public:
-  MainLowering(ModuleOp source, func::FuncOp main, Program &program)
-      : source(source), main(main), program(program),
+  MainLowering(ModuleOp source, func::FuncOp main, Program &program,
+               VersionInfo &version)
+      : source(source), main(main), program(program), version(version),
         b(OpBuilder::atBlockEnd(program.module->getBody())), loc(main.getLoc()),
         ptr(LLVM::LLVMPointerType::get(b.getContext())) {}
 
   LogicalResult run() {
+    version.firstStep = program.steps.size();
+    int64_t weightsBefore = program.weights.size();
     openFunction();
     if (failed(readInputs()))
       return failure();
@@ -85,8 +87,12 @@ public:
     for (Action &action : actions)
       emit(action);
     LLVM::ReturnOp::create(b, loc, ValueRange());
+    version.stepCount = program.steps.size() - version.firstStep;
+    version.addedWeights = program.weights.size() - weightsBefore;
     return success();
   }
+
+  std::vector<ValueInfo> inputInfo, outputInfo; ///< The signature.
 
 private:
   //===--- Small helpers --------------------------------------------------===//
@@ -180,7 +186,7 @@ private:
   void openFunction() {
     auto none = LLVM::LLVMVoidType::get(b.getContext());
     auto func = LLVM::LLVMFuncOp::create(
-        b, loc, mainSymbol, LLVM::LLVMFunctionType::get(none, {ptr}));
+        b, loc, version.symbol, LLVM::LLVMFunctionType::get(none, {ptr}));
     func.setVisibility_(LLVM::Visibility::Hidden);
     Block *entry = func.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
@@ -241,7 +247,8 @@ private:
                 .getResult());
       }
       places[arg] = std::move(place);
-      program.inputs.push_back(std::move(*info));
+      version.shapes.push_back(info->shape);
+      inputInfo.push_back(std::move(*info));
     }
     return success();
   }
@@ -457,12 +464,12 @@ private:
       if (!places.count(value))
         return ret.emitError() << "output " << k << " is no tensor";
       Place place = places.lookup(value);
+      // Also those known here: another version's may differ.
       for (auto [d, dim] : llvm::enumerate(place.sizes))
-        if (!getConstantIntValue(dim))
-          LLVM::StoreOp::create(b, loc, i64Value(dim),
-                                at(outputs, size(k * abi::tensorSize +
-                                                 abi::tensorShape + 8 * d)));
-      program.outputs.push_back(std::move(*info));
+        LLVM::StoreOp::create(
+            b, loc, i64Value(dim),
+            at(outputs, size(k * abi::tensorSize + abi::tensorShape + 8 * d)));
+      outputInfo.push_back(std::move(*info));
 
       bool isBuffer = place.kind == Place::Arena && place.index >= 0;
       if (isBuffer && !buffers[place.index].output) {
@@ -505,7 +512,7 @@ private:
     MemoryPlan plan = planMemory(fixed, arenaAlignment);
     for (auto [buffer, offset] : llvm::zip(fixedOf, plan.offsets))
       buffer->offset = i64(offset);
-    program.arenaBytes = plan.total;
+    version.arenaBytes = plan.total;
 
     std::vector<unsigned> slots = assignSlots(dynamic);
     unsigned slotCount = 0;
@@ -620,6 +627,7 @@ private:
   ModuleOp source;
   func::FuncOp main;
   Program &program;
+  VersionInfo &version;
   OpBuilder b;
   Location loc;
   Type ptr;
@@ -644,23 +652,55 @@ std::string sanitiseName(llvm::StringRef name) {
   return out;
 }
 
-FailureOr<Program> lowerMain(ModuleOp module, const targets::Target &target,
+/// A size that versions disagree on is known at run time only.
+static LogicalResult mergeValues(ModuleOp module, std::vector<ValueInfo> &all,
+                                 std::vector<ValueInfo> more) {
+  if (all.empty())
+    all = more;
+  if (all.size() != more.size())
+    return module.emitError("versions with different signatures");
+  for (auto [known, other] : llvm::zip(all, more)) {
+    if (known.name != other.name || known.dtype != other.dtype ||
+        known.shape.size() != other.shape.size())
+      return module.emitError()
+             << "versions disagree on '" << known.name << "'";
+    for (auto [size, now] : llvm::zip(known.shape, other.shape))
+      if (size != now)
+        size = -1;
+    if (!other.dims.empty())
+      known.dims = std::move(other.dims);
+  }
+  return success();
+}
+
+FailureOr<Program> lowerMain(ArrayRef<ModuleOp> versions,
+                             const targets::Target &target,
                              const MainOptions &options) {
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  if (!main || main.isExternal() || !main.getBody().hasOneBlock())
-    return module.emitError("no @main with one block of calls");
-  MLIRContext *context = module.getContext();
+  MLIRContext *context = versions.front()->getContext();
   context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect>();
 
   Program program;
   program.module = ModuleOp::create(UnknownLoc::get(context));
-  if (auto name = module->getAttrOfType<StringAttr>("pto.model"))
-    program.model = name.str();
-  else
-    program.model = options.prefix;
-  if (failed(MainLowering(module, main, program).run()))
-    return failure();
-  describe(program, mainSymbol, target, options);
+  program.model = options.prefix;
+  for (auto [i, module] : llvm::enumerate(versions)) {
+    ModuleOp version = module;
+    auto main = version.lookupSymbol<func::FuncOp>("main");
+    if (!main || main.isExternal() || !main.getBody().hasOneBlock())
+      return version.emitError("no @main with one block of calls");
+    if (auto name = version->getAttrOfType<StringAttr>("pto.model"))
+      program.model = name.str();
+    VersionInfo info;
+    info.symbol = "pto.main." + std::to_string(i);
+    MainLowering lowering(version, main, program, info);
+    if (failed(lowering.run()) ||
+        failed(mergeValues(version, program.inputs,
+                           std::move(lowering.inputInfo))) ||
+        failed(mergeValues(version, program.outputs,
+                           std::move(lowering.outputInfo))))
+      return failure();
+    program.versions.push_back(std::move(info));
+  }
+  describe(program, target, options);
 
   PassManager pm(context);
   pm.addPass(createLowerAffinePass());

@@ -48,22 +48,32 @@ struct StepInfo {
   double bytes = 0; ///< Of all arguments, once each; 0: unknown.
 };
 
+/// The code for some shapes of the inputs.
+struct VersionInfo {
+  std::string symbol;                       ///< Of its main.
+  std::vector<std::vector<int64_t>> shapes; ///< One per input; -1: any size.
+  size_t firstStep = 0, stepCount = 0;
+  int64_t arenaBytes = 0;   ///< The part whose size is known when compiling.
+  int64_t addedWeights = 0; ///< Bytes that no version before has.
+};
+
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< LLVM dialect.
   Weights weights;
   std::string model;
   std::vector<ValueInfo> inputs, outputs;
-  std::vector<StepInfo> steps;
+  std::vector<VersionInfo> versions;
+  std::vector<StepInfo> steps;      ///< Of all versions.
   std::vector<std::string> exports; ///< Symbols that the library offers.
-  int64_t arenaBytes = 0; ///< The part whose size is known when compiling.
 };
 
 /// The weights' symbol in the object that carries them.
 inline constexpr const char *weightsSymbol = "pto_weights_data";
 
-/// Lowers @main of `module`, which stays as it is. Fails with located
-/// diagnostics.
-mlir::FailureOr<Program> lowerMain(mlir::ModuleOp module,
+/// Lowers @main of each module; they are versions of one model for different
+/// shapes, of which a run takes the first that fits. The modules stay as they
+/// are. Fails with located diagnostics.
+mlir::FailureOr<Program> lowerMain(llvm::ArrayRef<mlir::ModuleOp> versions,
                                    const targets::Target &target,
                                    const MainOptions &options);
 

@@ -307,6 +307,23 @@ static bool holdsEmptyTensor(ModuleOp module) {
       .wasInterrupted();
 }
 
+llvm::Expected<KnobValues> knobsIn(MLIRContext *ctx, StringRef text) {
+  auto schedule = parseSchedule(ctx, text, "schedule.mlir");
+  if (!schedule)
+    return schedule.takeError();
+  KnobValues values;
+  (*schedule)->walk([&](KnobOp knob) {
+    Attribute selected = knob.getSelectedAttr();
+    if (!selected)
+      return;
+    std::string value;
+    llvm::raw_string_ostream os(value);
+    selected.print(os, /*elideType=*/true);
+    values.emplace_back(knob.getName().str(), value);
+  });
+  return values;
+}
+
 Applied applySchedule(ModuleOp kernelModule, StringRef text, StringRef name) {
   MLIRContext *ctx = kernelModule.getContext();
   auto schedule = parseSchedule(ctx, text, name);

@@ -71,6 +71,10 @@ llvm::Expected<std::string> fillKnobs(mlir::MLIRContext *context,
                                       const KnobValues &values,
                                       llvm::StringRef name = "schedule.mlir");
 
+/// The values of the knobs in `text`, a schedule without open ones.
+llvm::Expected<KnobValues> knobsIn(mlir::MLIRContext *context,
+                                   llvm::StringRef text);
+
 /// What became of an attempt to apply a schedule.
 struct Applied {
   /// "ok", "illegal", "transform-failed", "too-large" (db/Record.h).

@@ -102,9 +102,12 @@ static llvm::Expected<Model> load(const std::string &path, unsigned threads) {
   return std::move(model);
 }
 
+/// Inputs of the shapes that the model is compiled for especially.
 static llvm::Expected<std::vector<std::vector<char>>>
-makeInputs(const pto_signature &signature, uint64_t seed,
+makeInputs(const pto_model &model, uint64_t seed,
            std::vector<pto_tensor> &tensors) {
+  const pto_signature &signature = model.signature;
+  const int64_t *size = model.versions[0].shapes;
   std::vector<std::vector<char>> data;
   for (size_t i = 0; i < signature.input_count; ++i) {
     const pto_value_info &info = signature.inputs[i];
@@ -117,8 +120,8 @@ makeInputs(const pto_signature &signature, uint64_t seed,
     pto_tensor t = {};
     t.dtype = info.dtype;
     t.rank = info.rank;
-    for (int32_t d = 0; d < info.rank; ++d) {
-      t.shape[d] = info.shape[d] < 0 ? 1 : info.shape[d];
+    for (int32_t d = 0; d < info.rank; ++d, ++size) {
+      t.shape[d] = *size < 0 ? 1 : *size;
       argument.tensor.shape.push_back(t.shape[d]);
     }
     data.emplace_back(argument.tensor.bytes() + 64);
@@ -169,7 +172,7 @@ pto::targets::compareModels(const std::vector<std::string> &artifacts,
   ModelTimes result;
   if (models.empty())
     return result;
-  auto data = makeInputs(models[0].table->model->signature, seed, inputs);
+  auto data = makeInputs(*models[0].table->model, seed, inputs);
   if (!data)
     return data.takeError();
   reportPhase("running models");

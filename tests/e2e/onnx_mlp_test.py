@@ -63,7 +63,7 @@ flags = open("/proc/cpuinfo").read()
 compile_and_check("o2.so", [5], "--shape", "x=5x37")
 compile_and_check("o0.so", [5], "--shape", "x=5x37", "-O0")
 compile_and_check("one.so", [1])
-compile_and_check("any.so", [1, 2, 64], "--dynamic")
+compile_and_check("any.so", [1, 2, 64])
 if " avx2" in flags:
     compile_and_check("v3.so", [5], "--shape", "x=5x37", "--target=cpu,arch=x86-64-v3")
 if " avx512vl" in flags:

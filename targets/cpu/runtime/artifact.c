@@ -36,7 +36,8 @@ struct pto_context {
                     void *arg);
   void *user;
   int32_t threads;
-  int32_t failed; /* status of a create that failed */
+  int32_t version; /* of the last run */
+  int32_t failed;  /* status of a create that failed */
   buffer arena;
   buffer *owned;           /* one for each output */
   pto_tensor *outputs;     /* of the current run */
@@ -299,6 +300,7 @@ int pto_create(const pto_model *model, const pto_options *options,
   if (!context)
     return PTO_OUT_OF_MEMORY;
   context->model = model;
+  context->version = -1;
   context->failed = set_up(context, options);
   return context->failed;
 }
@@ -327,6 +329,10 @@ uint64_t pto_arena_bytes(const pto_context *context) {
 }
 
 int32_t pto_threads(const pto_context *context) { return context->threads; }
+
+int32_t pto_version_used(const pto_context *context) {
+  return context->version;
+}
 
 /*===--- A run -----------------------------------------------------------===*/
 
@@ -392,6 +398,42 @@ static int check_named_sizes(pto_context *context, const pto_tensor *inputs) {
     }
   }
   return PTO_OK;
+}
+
+/* The first input whose shape `version` does not take; `count`: none. */
+static size_t first_misfit(const pto_signature *signature,
+                           const pto_version *version, const pto_tensor *inputs,
+                           const int64_t **want) {
+  const int64_t *shape = version->shapes;
+  for (size_t i = 0; i < signature->input_count; ++i) {
+    *want = shape;
+    for (int32_t d = 0; d < inputs[i].rank; ++d)
+      if (shape[d] >= 0 && shape[d] != inputs[i].shape[d])
+        return i;
+    shape += inputs[i].rank;
+  }
+  return signature->input_count;
+}
+
+static int choose_version(pto_context *context, const pto_tensor *inputs) {
+  const pto_model *model = context->model;
+  const pto_signature *signature = &model->signature;
+  const int64_t *want = (const int64_t *)0;
+  for (uint64_t v = 0; v < model->version_count; ++v)
+    if (first_misfit(signature, &model->versions[v], inputs, &want) ==
+        signature->input_count) {
+      context->version = (int32_t)v;
+      return PTO_OK;
+    }
+  size_t i = first_misfit(signature, &model->versions[0], inputs, &want);
+  char have[128], need[128];
+  return fail(
+      context, PTO_INVALID_ARGUMENT,
+      "input %zu ('%s'): shape is %s; %s was compiled for %s%s", i,
+      signature->inputs[i].name,
+      shape_text(inputs[i].shape, inputs[i].rank, have, sizeof(have)),
+      signature->model, shape_text(want, inputs[i].rank, need, sizeof(need)),
+      model->version_count > 1 ? " and other shapes, but not for this" : "");
 }
 
 static int overlap(const pto_tensor *a, const pto_tensor *b) {
@@ -512,6 +554,10 @@ int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
   int named = check_named_sizes(context, inputs);
   if (named != PTO_OK)
     return named;
+  context->version = -1;
+  int chosen = choose_version(context, inputs);
+  if (chosen != PTO_OK)
+    return chosen;
   for (size_t i = 0; i < m; ++i) {
     const pto_value_info *info = &signature->outputs[i];
     context->outputs[i].data = (void *)0;
@@ -528,7 +574,7 @@ int pto_run(pto_context *context, const pto_tensor *inputs, size_t n,
                    .runtime = &context->runtime,
                    .context = context};
   pto_pool_hold(context->pool, 1);
-  context->model->main(&call);
+  context->model->versions[context->version].main(&call);
   pto_pool_hold(context->pool, 0);
   if (call.status != PTO_OK)
     return call.status;

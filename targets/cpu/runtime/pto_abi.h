@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PTO_ABI_VERSION 1
+#define PTO_ABI_VERSION 2
 #define PTO_MAX_RANK 8
 
 /* What every call returns. M_error tells more. */

@@ -35,20 +35,31 @@ typedef struct pto_call {
 typedef void (*pto_kernel)(void *const *args, const int64_t *dims,
                            pto_runtime *runtime);
 
-/* One kernel call of main, in order. */
+/* One kernel call, in order; version after version. */
 typedef struct pto_step {
   const char *name; /* the kernel's */
   double flops;     /* 0: unknown */
   double bytes;     /* read and written at least once; 0: unknown */
 } pto_step;
 
+/* The model's code for some shapes of its inputs. A run takes the first version
+ * that fits. */
+typedef struct pto_version {
+  /* The inputs' sizes, one input after the other; -1: any. */
+  const int64_t *shapes;
+  void (*main)(pto_call *call); /* leaves its status in the call */
+  uint64_t first_step;
+  uint64_t step_count;
+} pto_version;
+
 typedef struct pto_model {
   pto_signature signature;
-  uint64_t step_count;
+  uint64_t step_count; /* of all versions */
   const pto_step *steps;
-  void (*main)(pto_call *call); /* leaves its status in the call */
-  const char *weights;          /* in this file, or null */
-  const char *weights_file;     /* name of the file beside the .so, or null */
+  uint64_t version_count;
+  const pto_version *versions; /* special ones first */
+  const char *weights;         /* in this file, or null */
+  const char *weights_file;    /* name of the file beside the .so, or null */
   uint64_t weights_size;
   uint64_t weights_id; /* hash of the contents; the file's header has it too */
   uint64_t features;   /* mask over pto_features.h */
@@ -87,6 +98,8 @@ const char *pto_error(const pto_context *context);
 void pto_profile(pto_context *context, uint64_t *ns);
 uint64_t pto_arena_bytes(const pto_context *context);
 int32_t pto_threads(const pto_context *context);
+/* The version that the last run took; -1: none. */
+int32_t pto_version_used(const pto_context *context);
 
 /* The exported symbol `pto_artifact`. */
 typedef struct pto_artifact_table {
@@ -99,6 +112,7 @@ typedef struct pto_artifact_table {
   void (*profile)(pto_context *, uint64_t *);
   uint64_t (*arena_bytes)(const pto_context *);
   int32_t (*threads)(const pto_context *);
+  int32_t (*version_used)(const pto_context *);
 } pto_artifact_table;
 
 #ifdef __cplusplus

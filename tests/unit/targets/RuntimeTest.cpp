@@ -23,7 +23,9 @@ void noMain(pto_call *) {}
 pto_model emptyModel(uint64_t features) {
   pto_model model = {};
   model.signature.model = "empty";
-  model.main = noMain;
+  static const pto_version version = {nullptr, noMain, 0, 0};
+  model.version_count = 1;
+  model.versions = &version;
   model.features = features;
   model.threads = 2;
   model.target = "cpu test";
