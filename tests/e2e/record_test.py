@@ -43,7 +43,7 @@ for index, kernel in enumerate(kernels):
     print(kernel["name"], kernel["schedule"], "changed" if changed else "unchanged")
 
 best = max(range(len(kernels)), key=lambda i: kernels[i]["flops"])
-run("pto-compile", model, *shape, "--db=none", f"--schedule={best}.mlir:{kernels[best]['name']}",
+run("pto-compile", model, *shape, "--static", "--db=none", f"--schedule={best}.mlir:{kernels[best]['name']}",
     "--json=compile.json", "-o", "model.so")
 with open("compile.json") as file:
     sources = {k["name"]: k["source"] for k in json.load(file)["kernels"]}
