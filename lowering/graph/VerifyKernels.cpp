@@ -7,6 +7,7 @@
 #include "lowering/graph/Passes.h"
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -17,7 +18,7 @@ namespace pto::lowering {
 static bool isAllowedInMain(Operation &op) {
   if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::DimOp,
           tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp,
-          func::CallOp, func::ReturnOp>(op))
+          cf::AssertOp, func::CallOp, func::ReturnOp>(op))
     return true;
   // Arithmetic on sizes.
   return op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&

@@ -21,6 +21,7 @@
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -54,9 +55,10 @@ struct Buffer {
   Value offset;                  ///< In the arena, if it lives there.
 };
 
-/// What the second pass emits: a kernel call, or a copy.
+/// What the second pass emits: a kernel call, a check of indices, or a copy.
 struct Action {
   func::CallOp call; ///< Null: a copy of `from` to `to`.
+  StringAttr check;  ///< Set: `from` must hold no bad index.
   SmallVector<Place> args;
   Place from, to;
   OpFoldResult bytes;
@@ -302,7 +304,38 @@ private:
     }
     if (auto callOp = dyn_cast<func::CallOp>(op))
       return readCall(callOp);
+    if (auto assertion = dyn_cast<cf::AssertOp>(op)) {
+      emitRequire(assertion);
+      return success();
+    }
     return readScalar(op);
+  }
+
+  /// A condition on sizes: checked before anything runs.
+  void emitRequire(cf::AssertOp assertion) {
+    Value holds = arith::ExtUIOp::create(b, loc, b.getI32Type(),
+                                         mapping.lookup(assertion.getArg()));
+    auto require =
+        declare("pto_require", LLVM::LLVMVoidType::get(b.getContext()),
+                {ptr, b.getI32Type(), ptr});
+    LLVM::CallOp::create(b, loc, require,
+                         ValueRange{call, holds, text(assertion.getMsg())});
+  }
+
+  /// The address of a string.
+  Value text(StringRef value) {
+    std::string &name = texts[value];
+    if (name.empty()) {
+      name = version.symbol + ".text." + std::to_string(texts.size());
+      std::string bytes = value.str() + '\0';
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(program.module->getBody());
+      LLVM::GlobalOp::create(
+          b, loc, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()),
+          /*isConstant=*/true, LLVM::Linkage::Internal, name,
+          b.getStringAttr(bytes));
+    }
+    return LLVM::AddressOfOp::create(b, loc, ptr, name);
   }
 
   LogicalResult readWeight(arith::ConstantOp constant, ElementsAttr value) {
@@ -334,7 +367,24 @@ private:
         !isMemoryEffectFree(&op))
       return op.emitError("this operation has no place in @main after kernels "
                           "are formed");
-    b.clone(op, mapping);
+    Operation *copy = b.clone(op, mapping);
+    // A division by zero is found by a check of sizes, but must not trap first.
+    if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+            arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemSIOp,
+            arith::RemUIOp>(copy) &&
+        !getConstantIntValue(copy->getOperand(1))) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(copy);
+      Value divisor = copy->getOperand(1);
+      Value zero = arith::ConstantOp::create(
+          b, loc, b.getIntegerAttr(divisor.getType(), 0));
+      Value one = arith::ConstantOp::create(
+          b, loc, b.getIntegerAttr(divisor.getType(), 1));
+      Value isZero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                           divisor, zero);
+      copy->setOperand(1,
+                       arith::SelectOp::create(b, loc, isZero, one, divisor));
+    }
     return success();
   }
 
@@ -456,9 +506,20 @@ private:
 
   LogicalResult readOutputs() {
     auto ret = cast<func::ReturnOp>(main.front().getTerminator());
-    for (auto [k, value] : llvm::enumerate(ret.getOperands())) {
+    for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
+      int64_t k = outputInfo.size();
+      if (auto check = main.getResultAttrOfType<StringAttr>(i, "pto.check")) {
+        auto from = use(value, time);
+        if (failed(from))
+          return failure();
+        Action action;
+        action.check = check;
+        action.from = *from;
+        actions.push_back(std::move(action));
+        continue;
+      }
       auto info =
-          valueInfo("output", k, value.getType(), main.getResultAttrDict(k));
+          valueInfo("output", k, value.getType(), main.getResultAttrDict(i));
       if (failed(info))
         return failure();
       if (!places.count(value))
@@ -595,6 +656,15 @@ private:
   }
 
   void emit(Action &action) {
+    if (action.check) {
+      auto check =
+          declare("pto_check_index", LLVM::LLVMVoidType::get(b.getContext()),
+                  {ptr, ptr, ptr});
+      LLVM::CallOp::create(
+          b, loc, check,
+          ValueRange{call, address(action.from), text(action.check)});
+      return;
+    }
     if (!action.call) {
       auto copy = declare("pto_copy", LLVM::LLVMVoidType::get(b.getContext()),
                           {ptr, ptr, ptr, b.getI64Type()});
@@ -638,6 +708,7 @@ private:
   std::vector<Action> actions;
   int64_t time = 0; ///< Number of the current call.
   std::map<std::pair<bool, int64_t>, Value> tensorData;
+  llvm::StringMap<std::string> texts; ///< Names of the strings' globals.
   Value call, inputs, outputs, arena, weightsBase, argArray, dimArray;
 };
 
@@ -677,7 +748,8 @@ FailureOr<Program> lowerMain(ArrayRef<ModuleOp> versions,
                              const targets::Target &target,
                              const MainOptions &options) {
   MLIRContext *context = versions.front()->getContext();
-  context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect>();
+  context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect,
+                       cf::ControlFlowDialect>();
 
   Program program;
   program.module = ModuleOp::create(UnknownLoc::get(context));

@@ -8,10 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/mlir/Read.h"
+#include "lowering/onnx/SizeChecks.h"
 #include "mlir/Conversion/TosaToArith/TosaToArith.h"
 #include "mlir/Conversion/TosaToLinalg/TosaToLinalg.h"
 #include "mlir/Conversion/TosaToTensor/TosaToTensor.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -89,9 +91,10 @@ private:
 };
 
 llvm::Expected<OwningOpRef<ModuleOp>> Reader::run() {
-  context.loadDialect<arith::ArithDialect, func::FuncDialect,
-                      linalg::LinalgDialect, math::MathDialect,
-                      tensor::TensorDialect, tosa::TosaDialect>();
+  context
+      .loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
+                   func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+                   tensor::TensorDialect, tosa::TosaDialect>();
   // parseSourceFile would print what goes wrong before parsing starts.
   std::string error;
   auto sources = std::make_shared<llvm::SourceMgr>();
@@ -121,6 +124,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> Reader::run() {
     return error;
   if (failed(verify(*module)))
     return failure("is no valid MLIR:\n  " + messages.text);
+  if (failed(addSizeChecks(main)))
+    return failure("sizes do not fit each other:\n  " + messages.text);
   return std::move(module);
 }
 

@@ -4,8 +4,8 @@
 //
 // A linalg.generic over the result whose body reads the data by
 // tensor.extract. Negative indices count from the end. An index out of bounds
-// is an error by the specification; generated code clamps it, so that memory
-// is never read outside the tensor. Known indices are checked here.
+// is an error by the specification: generated code clamps it, so that memory
+// is never read outside the tensor, and the run reports it (IndexChecks.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,20 +32,6 @@ static Value resolveIndex(OpBuilder &b, Location loc, Value index, Value size) {
   Value last = b.createOrFold<arith::SubIOp>(loc, size, one);
   i = b.createOrFold<arith::MaxSIOp>(loc, i, zero);
   return b.createOrFold<arith::MinSIOp>(loc, i, last);
-}
-
-static llvm::Error checkIndices(Node &n, Tensor &indices, OpFoldResult size) {
-  if (!isSigned(indices.dtype))
-    return n.invalid("indices of type " + onnxTypeName(indices.dtype));
-  auto values = knownIntegers(indices);
-  auto limit = known(size);
-  if (!values || !limit)
-    return llvm::Error::success();
-  for (int64_t v : *values)
-    if (v < -*limit || v >= *limit)
-      return n.invalid("index " + Twine(v) + " is out of bounds for size " +
-                       Twine(*limit));
-  return llvm::Error::success();
 }
 
 /// A generic over `sizes` with one operand `indices` (map `map`); `read` gives
@@ -85,7 +71,7 @@ llvm::Error buildGather(Node &n) {
   if (data.rank() == 0)
     return n.invalid("data of rank 0");
   Sizes in = sizesOf(n, data), idx = sizesOf(n, indices);
-  if (auto error = checkIndices(n, indices, in[*axis]))
+  if (auto error = n.checkIndices(indices, in[*axis]))
     return error;
   Sizes out(in.begin(), in.begin() + *axis);
   llvm::append_range(out, idx);
@@ -143,8 +129,14 @@ llvm::Error buildGatherElements(Node &n) {
   if (data.rank() == 0 || indices.rank() != data.rank())
     return n.invalid("data and indices differ in rank");
   Sizes in = sizesOf(n, data), out = sizesOf(n, indices);
-  if (auto error = checkIndices(n, indices, in[*axis]))
+  if (auto error = n.checkIndices(indices, in[*axis]))
     return error;
+  for (int64_t d = 0; d < data.rank(); ++d)
+    if (d != *axis)
+      if (auto error =
+              n.require(arith::CmpIPredicate::sle, out[d], in[d],
+                        "indices are larger than the data in dim " + Twine(d)))
+        return error;
   Value size = getValueOrCreateConstantIndexOp(b, n.loc, in[*axis]);
   n.set(0, data.dtype,
         gather(n, n.value(data), n.value(indices),
@@ -175,8 +167,13 @@ llvm::Error buildGatherND(Node &n) {
   Sizes out(idx.begin(), idx.end() - 1);
   int64_t lead = out.size();
   out.append(in.begin() + batch + tuple, in.end());
-  if (!isSigned(indices.dtype))
-    return n.invalid("indices of type " + onnxTypeName(indices.dtype));
+  if (tuple)
+    if (auto error = n.checkIndices(indices, ArrayRef(in).slice(batch, tuple)))
+      return error;
+  for (int64_t d = 0; d < batch; ++d)
+    if (auto error = n.require(arith::CmpIPredicate::eq, idx[d], in[d],
+                               "batch dim " + Twine(d) + " differs"))
+      return error;
   // All indices of an element are read in the body.
   Value dataValue = n.value(data), indexValue = n.value(indices);
   SmallVector<Value> limits;

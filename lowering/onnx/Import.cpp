@@ -13,8 +13,10 @@
 #include "lowering/onnx/Node.h"
 #include "lowering/onnx/Ops.h"
 #include "lowering/onnx/Shapes.h"
+#include "lowering/onnx/SizeChecks.h"
 #include "lowering/onnx/TensorData.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -71,6 +73,8 @@ private:
   /// Values by ONNX name; a null Tensor stands for one whose node failed.
   llvm::StringMap<Tensor> values;
   std::vector<std::string> &problems;
+  /// Results that say which index was out of bounds, and in which node.
+  SmallVector<std::pair<Value, std::string>> checks;
 };
 
 llvm::Expected<OwningOpRef<ModuleOp>> Importer::run() {
@@ -105,6 +109,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> Importer::run() {
   });
   if (failed(verify(*module)))
     return failure("the imported form is not valid MLIR:" + messages);
+  if (failed(addSizeChecks(main)))
+    return failure("sizes do not fit each other:" + messages);
   return module;
 }
 
@@ -232,6 +238,7 @@ void Importer::addNode(onnx::NodeProto &proto) {
     name = proto.output(0);
   Location loc = NameLoc::get(b.getStringAttr(name));
   Node node(proto, since, b, loc, entry, inputs);
+  node.checks = &checks;
   node.buildSubgraph = [&](const onnx::AttributeProto &attribute,
                            SmallVectorImpl<Tensor> &outputs) {
     // The model is ours: attributes of its nodes may be consumed.
@@ -294,6 +301,12 @@ void Importer::addResults() {
     types.push_back(results.back().getType());
     attrs.push_back(valueAttrs(output.name(), tensor.dtype));
   }
+  for (auto &[worst, text] : checks) {
+    results.push_back(worst);
+    types.push_back(worst.getType());
+    attrs.push_back(b.getDictionaryAttr(
+        b.getNamedAttr("pto.check", b.getStringAttr(text))));
+  }
   func::ReturnOp::create(b, main.getLoc(), results);
   main.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), types));
   main.setAllResultAttrs(attrs);
@@ -304,9 +317,9 @@ void Importer::addResults() {
 llvm::Expected<OwningOpRef<ModuleOp>>
 importOnnx(MLIRContext &context, StringRef path, const ImportOptions &options,
            llvm::SmallVectorImpl<std::string> *warnings) {
-  context.loadDialect<arith::ArithDialect, func::FuncDialect,
-                      linalg::LinalgDialect, math::MathDialect,
-                      tensor::TensorDialect>();
+  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
+                      func::FuncDialect, linalg::LinalgDialect,
+                      math::MathDialect, tensor::TensorDialect>();
   auto model = loadModel(path, options, warnings);
   if (!model)
     return model.takeError();

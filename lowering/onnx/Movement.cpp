@@ -133,8 +133,9 @@ llvm::Error buildConcat(Node &n) {
       OpFoldResult s = sizes.back()[d];
       if (d == *axis)
         out[d] = addSizes(b, n.loc, out[d], s);
-      else if (known(s) && known(out[d]) && *known(s) != *known(out[d]))
-        return n.invalid("inputs of different sizes");
+      else if (auto error = n.require(arith::CmpIPredicate::eq, s, out[d],
+                                      "inputs differ in dim " + Twine(d)))
+        return error;
       else if (known(s))
         out[d] = s;
     }

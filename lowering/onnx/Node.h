@@ -12,6 +12,7 @@
 #define PTO_LOWERING_ONNX_NODE_H
 
 #include "lowering/onnx/Tensor.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <functional>
@@ -65,6 +66,19 @@ public:
   std::function<llvm::Error(const onnx::AttributeProto &,
                             llvm::SmallVectorImpl<Tensor> &)>
       buildSubgraph;
+
+  /// Has a run fail when an element of `indices`, at its position's limit in
+  /// `limits` (one, or one for each place of the last dim), is outside
+  /// [-limit, limit). An error where that is known now.
+  llvm::Error checkIndices(Tensor &indices,
+                           llvm::ArrayRef<mlir::OpFoldResult> limits);
+  /// Has a run fail unless the comparison holds.
+  llvm::Error require(mlir::arith::CmpIPredicate predicate,
+                      mlir::OpFoldResult x, mlir::OpFoldResult y,
+                      const llvm::Twine &message);
+  /// Where checkIndices leaves what the importer has to add to @main's results:
+  /// the least index out of bounds, and the text that goes before it.
+  llvm::SmallVectorImpl<std::pair<mlir::Value, std::string>> *checks = nullptr;
 
   void set(size_t i, Tensor tensor) { outputs[i] = std::move(tensor); }
   void set(size_t i, int dtype, mlir::Value value) {

@@ -45,7 +45,8 @@ static Value combine(Node &n, OpBuilder &b, Location loc, StringRef reduction,
   return update;
 }
 
-/// The index with negative values wrapped; out of bounds hits nothing.
+/// The index with negative values wrapped; out of bounds hits nothing (and the
+/// run reports it: IndexChecks.cpp).
 static Value wrap(OpBuilder &b, Location loc, Value index, Value size) {
   Value i = b.createOrFold<arith::IndexCastOp>(loc, b.getIndexType(), index);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
@@ -106,6 +107,23 @@ llvm::Error buildScatterElements(Node &n) {
   Sizes out = sizesOf(n, data), given = sizesOf(n, indices);
   if (auto error = checkWork(n, out, given[*axis]))
     return error;
+  if (auto error = n.checkIndices(indices, out[*axis]))
+    return error;
+  Sizes own = sizesOf(n, updates);
+  for (int64_t d = 0; d < data.rank(); ++d) {
+    if (auto error = n.require(arith::CmpIPredicate::eq, own[d], given[d],
+                               "indices and updates differ in dim " + Twine(d)))
+      return error;
+    if (d != *axis)
+      if (auto error =
+              n.require(arith::CmpIPredicate::sle, given[d], out[d],
+                        "updates are larger than the data in dim " + Twine(d)))
+        return error;
+  }
+  if (known(product(b, loc, given)) == 0) {
+    n.set(0, data);
+    return llvm::Error::success();
+  }
   Value idx = n.value(indices), upd = n.value(updates);
   SmallVector<Value> limits;
   for (OpFoldResult s : given)
@@ -157,6 +175,8 @@ llvm::Error buildScatterND(Node &n) {
     return n.invalid("more indices per update than dims");
   OpFoldResult count = product(b, loc, ArrayRef(given).drop_back());
   if (auto error = checkWork(n, out, count))
+    return error;
+  if (auto error = n.checkIndices(n.in(1), ArrayRef(out).take_front(*tuple)))
     return error;
   Tensor indices = reshape(n, n.in(1), {count, given.back()});
   Sizes updateSizes = {count};

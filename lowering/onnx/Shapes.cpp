@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/onnx/Shapes.h"
+#include "lowering/onnx/SizeChecks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -310,8 +311,15 @@ Value reshape(OpBuilder &b, Location loc, Value value,
               ArrayRef<OpFoldResult> sizes) {
   auto sourceType = cast<RankedTensorType>(value.getType());
   auto targetType = sourceType.clone(staticShape(sizes));
-  if (sourceType == targetType && sourceType.getNumDynamicDims() <= 1)
+  if (sourceType == targetType && sourceType.getNumDynamicDims() <= 1) {
+    Sizes own = sizesOf(b, loc, value);
+    for (auto [d, size] : llvm::enumerate(sizes))
+      if (!known(size))
+        requireSizes(b, loc, arith::CmpIPredicate::eq, own[d], size,
+                     nodePrefix(loc) +
+                         "a reshape changes the number of elements");
     return value;
+  }
   int64_t n = sourceType.getRank(), m = targetType.getRank();
   if (n == 0 && m == 0)
     return value;

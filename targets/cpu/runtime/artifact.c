@@ -496,7 +496,21 @@ static int prepare(pto_call *call, int64_t arena_bytes) {
 }
 
 int pto_prepare(pto_call *call, int64_t arena_bytes) {
-  return call->status = prepare(call, arena_bytes);
+  if (call->status == PTO_OK)
+    call->status = prepare(call, arena_bytes);
+  return call->status;
+}
+
+void pto_require(pto_call *call, int32_t holds, const char *text) {
+  if (!holds && call->status == PTO_OK)
+    call->status = fail(call->context, PTO_INVALID_ARGUMENT, "%s", text);
+}
+
+void pto_check_index(pto_call *call, const int64_t *worst, const char *text) {
+  if (call->status == PTO_OK && *worst != PTO_NO_BAD_INDEX)
+    call->status =
+        fail(call->context, PTO_RUNTIME_FAULT,
+             "%s: index %lld is out of bounds", text, (long long)*worst);
 }
 
 static uint64_t now_ns(void) {

@@ -32,11 +32,14 @@ extern "C" {
 /* What every call returns. M_error tells more. */
 enum {
   PTO_OK = 0,
-  PTO_INVALID_ARGUMENT = 1, /* count, dtype, rank, shape, null, overlap */
+  PTO_INVALID_ARGUMENT = 1, /* count, dtype, rank, shape, null, overlap;
+                               sizes that do not fit each other */
   PTO_UNSUPPORTED_CPU = 2,  /* the code needs features that are missing */
   PTO_OUT_OF_MEMORY = 3,
   PTO_BAD_WEIGHTS = 4,  /* MODEL.weights is missing or not this model's */
-  PTO_RUNTIME_FAULT = 5 /* for example an index out of bounds in the data */
+  PTO_RUNTIME_FAULT = 5 /* an index in the data is out of bounds. No memory out
+                           of bounds was touched, but the outputs' contents mean
+                           nothing; the context can run again. */
 };
 
 /* Element types; the numbers are ONNX's. */

@@ -76,6 +76,15 @@ typedef struct pto_weights_header {
   uint64_t zero[5];
 } pto_weights_header;
 
+/* Called by main before pto_prepare: the run ends with `text` unless `holds`.
+ */
+void pto_require(pto_call *call, int32_t holds, const char *text);
+
+/* Called by main after the kernels. `worst`: an index out of bounds that the
+ * kernels met (and replaced by one in bounds), or PTO_NO_BAD_INDEX. */
+#define PTO_NO_BAD_INDEX INT64_MAX
+void pto_check_index(pto_call *call, const int64_t *worst, const char *text);
+
 /* Called by main, once the shapes are known: checks or allocates the outputs
  * and the arena. Main goes on only if the result is PTO_OK. */
 int pto_prepare(pto_call *call, int64_t arena_bytes);
