@@ -200,13 +200,33 @@ OwningOpRef<ModuleOp> isolateKernel(func::FuncOp kernel,
   return module;
 }
 
+/// Whether some tensor has a size of zero: tiling and knobs' sources
+/// divide by it.
+static bool holdsEmptyTensor(ModuleOp module) {
+  auto isEmpty = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::is_contained(tensor.getShape(), 0);
+  };
+  return module
+      .walk([&](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(), isEmpty) ||
+                       llvm::any_of(op->getResultTypes(), isEmpty)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 llvm::Expected<std::vector<Space>>
 findSpaces(ModuleOp kernelModule, const targets::Target &target,
            unsigned threads, llvm::ArrayRef<std::string> userFiles) {
   MLIRContext *ctx = kernelModule.getContext();
   KernelFacts facts = factsOf(kernelModule);
   std::vector<Space> spaces;
+  bool empty = holdsEmptyTensor(kernelModule);
   for (auto [name, text] : builtinSchedules()) {
+    if (empty && name != "any/plain")
+      continue;
     auto schedule = parseSchedule(ctx, text, (name + ".mlir").str());
     if (!schedule)
       return schedule.takeError();
@@ -289,22 +309,6 @@ llvm::Expected<std::string> fillKnobs(MLIRContext *ctx, StringRef text,
   llvm::raw_string_ostream os(filled);
   (*schedule)->print(os);
   return filled;
-}
-
-/// Whether some tensor has a size of zero: MLIR's tiling divides by it.
-static bool holdsEmptyTensor(ModuleOp module) {
-  auto isEmpty = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && llvm::is_contained(tensor.getShape(), 0);
-  };
-  return module
-      .walk([&](Operation *op) {
-        return llvm::any_of(op->getOperandTypes(), isEmpty) ||
-                       llvm::any_of(op->getResultTypes(), isEmpty)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 llvm::Expected<KnobValues> knobsIn(MLIRContext *ctx, StringRef text) {

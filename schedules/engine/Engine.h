@@ -56,7 +56,8 @@ mlir::OwningOpRef<mlir::ModuleOp> isolateKernel(mlir::func::FuncOp kernel,
 
 /// Spaces of all built-in schedules that match the kernel in `kernelModule`,
 /// the most specific first, then those of the user's files (a file without
-/// @match is taken as it is). Every kernel has at least one: "any/plain".
+/// @match is taken as it is). Every kernel has at least one: "any/plain" (the
+/// only one of ours for a kernel with an empty tensor).
 /// `threads` is the limit for a candidate. A user's file that cannot be read
 /// or parsed is an error with file and line.
 llvm::Expected<std::vector<Space>>
