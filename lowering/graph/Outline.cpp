@@ -13,6 +13,7 @@
 #include "lowering/graph/Structure.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -33,7 +34,6 @@ public:
 
 private:
   void collectInputs(Value value);
-  LogicalResult sizesOf(Value result, SmallVector<OpFoldResult> &sizes);
   Operation *anchorOf();
 
   ModuleOp module;
@@ -171,8 +171,8 @@ void Outliner::collectInputs(Value value) {
   arguments.insert(value);
 }
 
-LogicalResult Outliner::sizesOf(Value result,
-                                SmallVector<OpFoldResult> &sizes) {
+static LogicalResult sizesOf(OpBuilder &b, Value result,
+                             SmallVector<OpFoldResult> &sizes) {
   auto destination =
       dyn_cast<DestinationStyleOpInterface>(result.getDefiningOp());
   if (destination) {
@@ -307,7 +307,7 @@ LogicalResult Outliner::outline(ArrayRef<Operation *> group, int64_t id) {
   b.setInsertionPoint(root);
   for (Value result : results) {
     SmallVector<OpFoldResult> sizes;
-    if (failed(sizesOf(result, sizes)))
+    if (failed(sizesOf(b, result, sizes)))
       return failure();
     auto type = cast<RankedTensorType>(result.getType());
     operands.push_back(tensor::EmptyOp::create(b, result.getLoc(), sizes,
@@ -317,14 +317,51 @@ LogicalResult Outliner::outline(ArrayRef<Operation *> group, int64_t id) {
   call->setAttr("pto.region", b.getI64IntegerAttr(id));
   for (auto [result, now] : llvm::zip_equal(results, call.getResults()))
     result.replaceAllUsesWith(now);
-  for (Operation *op : llvm::reverse(group))
+  for (Operation *op : llvm::reverse(group)) {
+    if (!op->use_empty())
+      return op->emitError("is still used after its kernel was formed");
     op->erase();
+  }
+  return success();
+}
+
+namespace {
+
+/// Notes the dims of tensors that are asked for.
+struct DimCollector : RewriterBase::Listener {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    if (auto dim = dyn_cast<tensor::DimOp>(op))
+      dims.push_back(dim);
+  }
+  SmallVector<tensor::DimOp> dims;
+};
+
+} // namespace
+
+/// Sizes of what moves into kernels, from what they are computed from.
+static LogicalResult resolveSizes(func::FuncOp main) {
+  DimCollector collector;
+  main.walk([&](tensor::DimOp dim) { collector.dims.push_back(dim); });
+  IRRewriter rewriter(main.getContext(), &collector);
+  while (!collector.dims.empty()) {
+    tensor::DimOp dim = collector.dims.pop_back_val();
+    auto result = dyn_cast<OpResult>(dim.getSource());
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!result || !index || !result.getOwner()->hasAttr("pto.group"))
+      continue;
+    rewriter.setInsertionPoint(result.getOwner());
+    SmallVector<OpFoldResult> sizes;
+    if (failed(sizesOf(rewriter, result, sizes)))
+      return failure();
+    rewriter.replaceOp(dim, getValueOrCreateConstantIndexOp(
+                                rewriter, dim.getLoc(), sizes[*index]));
+  }
   return success();
 }
 
 LogicalResult outlineGroups(ModuleOp module) {
   auto main = cast_or_null<func::FuncOp>(findMain(module));
-  if (!main)
+  if (!main || failed(resolveSizes(main)))
     return failure();
   llvm::MapVector<int64_t, SmallVector<Operation *>> groups;
   for (Operation &op : main.getBody().front())
