@@ -23,6 +23,7 @@
 #include "targets/cpu/Link.h"
 #include "targets/cpu/Runtime.h"
 #include "tuner/Choose.h"
+#include "tuner/OutputFile.h"
 #include "tuner/Prepack.h"
 #include "tuner/SharedPacking.h"
 #include "tuner/Temps.h"
@@ -582,18 +583,8 @@ private:
     llvm::SmallString<128> path(llvm::sys::path::parent_path(options.output));
     llvm::sys::path::append(path, file);
     report.weightsFile = path.str().str();
-    std::error_code code;
-    llvm::raw_fd_ostream out(path, code);
-    if (!code) {
-      program.weights.writeFile(out);
-      out.close();
-      code = out.error();
-      out.clear_error();
-    }
-    if (code)
-      return toolError(EnvironmentFailed,
-                       "cannot write " + path + ": " + code.message());
-    return llvm::Error::success();
+    return writeOutputFile(
+        path, [&](llvm::raw_ostream &out) { program.weights.writeFile(out); });
   }
 
   const CompileOptions &options;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tuner/ToolError.h"
+#include "tuner/OutputFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -43,18 +44,7 @@ llvm::Error writeTextFile(llvm::StringRef path, llvm::StringRef text) {
     llvm::outs().flush();
     return llvm::Error::success();
   }
-  std::error_code code;
-  llvm::raw_fd_ostream out(path, code);
-  if (!code) {
-    out << text;
-    out.close();
-    code = out.error();
-    out.clear_error();
-  }
-  if (code)
-    return toolError(EnvironmentFailed,
-                     "cannot write " + path + ": " + code.message());
-  return llvm::Error::success();
+  return writeOutputFile(path, [&](llvm::raw_ostream &out) { out << text; });
 }
 
 } // namespace pto::tuner

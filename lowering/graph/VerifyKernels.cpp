@@ -20,6 +20,9 @@ static bool isAllowedInMain(Operation &op) {
           tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp,
           cf::AssertOp, func::CallOp, func::ReturnOp>(op))
     return true;
+  // Sizes may come with an input's data.
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return isa<BlockArgument>(extract.getTensor());
   // Arithmetic on sizes.
   return op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&
          llvm::all_of(op.getResultTypes(),

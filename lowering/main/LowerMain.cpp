@@ -302,6 +302,8 @@ private:
       mapping.map(dim.getResult(), indexValue(place.sizes[*index]));
       return success();
     }
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      return readElement(extract);
     if (auto callOp = dyn_cast<func::CallOp>(op))
       return readCall(callOp);
     if (auto assertion = dyn_cast<cf::AssertOp>(op)) {
@@ -309,6 +311,31 @@ private:
       return success();
     }
     return readScalar(op);
+  }
+
+  /// An element of an input: sizes may depend on it.
+  LogicalResult readElement(tensor::ExtractOp extract) {
+    Place place = places.lookup(extract.getTensor());
+    OpFoldResult linear = size(0);
+    for (auto [d, index] : llvm::enumerate(extract.getIndices())) {
+      auto known = getConstantIntValue(index);
+      auto dim = getConstantIntValue(place.sizes[d]);
+      if (!known || !dim || *known < 0 || *known >= *dim)
+        return extract.emitError("an element at a place that is not known");
+      linear = add(multiply(linear, place.sizes[d]), size(*known));
+    }
+    Type type = extract.getType();
+    if (place.kind != Place::Input || !type.isInteger() ||
+        type.getIntOrFloatBitWidth() < 8)
+      return extract.emitError(
+          "a size that depends on a value which the model computes");
+    Value data =
+        load(ptr, inputs, place.index * abi::tensorSize + abi::tensorData);
+    mapping.map(extract.getResult(),
+                load(type, data,
+                     *getConstantIntValue(linear) *
+                         int64_t(type.getIntOrFloatBitWidth() / 8)));
+    return success();
   }
 
   /// A condition on sizes: checked before anything runs.

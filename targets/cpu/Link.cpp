@@ -18,6 +18,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Triple.h"
 #include <map>
@@ -231,6 +232,26 @@ llvm::Error checkSpace(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
   return llvm::Error::success();
 }
 
+/// lld removes its output file before it writes it: it gets another name, so
+/// that the file there is the old one or the new one, whole.
+llvm::Error runLldInto(llvm::StringRef path, std::vector<std::string> args) {
+  namespace fs = llvm::sys::fs;
+  llvm::SmallString<256> temporary;
+  if (std::error_code code =
+          fs::createUniqueFile(path + ".%%%%%%.tmp", temporary))
+    return error(code.message());
+  llvm::sys::RemoveFileOnSignal(temporary);
+  args.insert(args.end(), {"-o", temporary.str().str()});
+  llvm::Error failed = runLld(args);
+  if (!failed)
+    if (std::error_code code = fs::rename(temporary, path))
+      failed = error(code.message());
+  if (failed)
+    fs::remove(temporary);
+  llvm::sys::DontRemoveFileOnSignal(temporary);
+  return failed;
+}
+
 // lld keeps its state in globals.
 std::mutex lldMutex;
 
@@ -248,11 +269,10 @@ llvm::Error linkRelocatable(llvm::ArrayRef<LinkObject> objects,
   std::vector<std::string> inputs;
   if (llvm::Error failed = addInputs(objects, target, options, files, inputs))
     return failed;
-  std::vector<std::string> args = {
-      "ld.lld", "-m",      emulation(target).str(), "-r", "--threads=1",
-      "-o",     path.str()};
+  std::vector<std::string> args = {"ld.lld", "-m", emulation(target).str(),
+                                   "-r", "--threads=1"};
   args.insert(args.end(), inputs.begin(), inputs.end());
-  return runLld(args);
+  return runLldInto(path, std::move(args));
 }
 
 llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
@@ -274,7 +294,7 @@ llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
     return failed;
 
   std::vector<std::string> args = {
-      "ld.lld", "-m", emulation(target).str(), "-shared", "-o", path.str(),
+      "ld.lld", "-m", emulation(target).str(), "-shared",
       // Reproducible, and only what is called for.
       "--build-id=none", "--gc-sections", "--hash-style=gnu", "-z", "defs",
       "-z", "relro", "-z", "now", "-Bsymbolic", "--as-needed",
@@ -282,7 +302,7 @@ llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
   if (!options.soname.empty())
     args.insert(args.end(), {"-soname", options.soname});
   args.insert(args.end(), inputs.begin(), inputs.end());
-  return runLld(args);
+  return runLldInto(path, std::move(args));
 }
 
 } // namespace pto::targets
