@@ -19,6 +19,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
 
@@ -1201,10 +1202,14 @@ llvm::Error markMicroKernel(linalg::LinalgOp root,
                           b.getI64IntegerAttr(options.vectorBits)),
            b.getNamedAttr("vector_loop",
                           b.getI64IntegerAttr(options.vectorLoop))}));
+  // Numbered, so that equal ones of two chains stay two.
+  int64_t number = 0;
+  root->getParentOfType<FunctionOpInterface>()->walk(
+      [&](Operation *op) { number += op->hasAttr(kMicroKernel); });
   if (chain.anchor && chain.anchor != root)
-    chain.anchor->setAttr(kFused, b.getUnitAttr());
+    chain.anchor->setAttr(kFused, b.getI64IntegerAttr(number));
   if (chain.fill)
-    chain.fill->setAttr(kFused, b.getUnitAttr());
+    chain.fill->setAttr(kFused, b.getI64IntegerAttr(number));
   return llvm::Error::success();
 }
 

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// For kernels of several ops that no other schedule takes as a whole: row-wise
-// chains (softmax, layer norm) and what is left. Reductions along rows and
+// For kernels that no other schedule takes as a whole. Reductions along rows and
 // elementwise ops become vector loops of their own; what cannot stays scalar.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%kernel: !transform.any_op) {

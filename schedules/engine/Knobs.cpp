@@ -25,19 +25,9 @@ KernelFacts factsOf(Operation *kernel) {
       facts.shape.push_back(ShapedType::isDynamic(d) ? -1 : d);
   facts.batch.assign(facts.shape.size(), false);
   AffineMap out = anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0));
-  SmallVector<unsigned> reductions;
-  anchor.getReductionDims(reductions);
-  if (anchor.getNumDpsInputs() == 2 &&
-      out.getNumResults() == facts.shape.size())
+  if (out.getNumResults() == facts.shape.size())
     for (unsigned d = 0; d < out.getNumResults(); ++d)
-      facts.batch[d] =
-          llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
-            AffineMap map = anchor.getMatchingIndexingMap(in);
-            return llvm::is_contained(map.getResults(), out.getResult(d)) &&
-                   llvm::any_of(reductions, [&](unsigned r) {
-                     return map.isFunctionOfDim(r);
-                   });
-          });
+      facts.batch[d] = numbersProducts(anchor, d);
   facts.elementBits = 8;
   for (Value v : anchor->getOperands()) {
     Type t = getElementTypeOrSelf(v.getType());

@@ -250,7 +250,11 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
     unsigned loop = out.getDimPosition(d);
     int64_t extent = linalgOp.getStaticLoopRanges()[loop];
     int64_t unit = pto::schedules::panelAlong(linalgOp, loop);
-    if (unit == 1)
+    linalg::LinalgOp anchor =
+        pto::schedules::anchorOf(linalgOp->getParentOfType<func::FuncOp>());
+    // Register tiles do not extend over several products.
+    bool hasTiles = !anchor || !pto::schedules::numbersProducts(anchor, d);
+    if (unit == 1 && hasTiles)
       unit = std::max<int64_t>(1, *multiple);
     bool dynamic = ShapedType::isDynamic(extent);
     if (*threads <= 1 || (!dynamic && extent <= unit)) {

@@ -118,7 +118,8 @@ def DistributeOp : PtoOp<"distribute"> {
     `threads` chunks along dim `dim` of its result (negative: from the end), as
     one scf.forall. Chunks are multiples of the panels in which operands
     are packed along the dim, or else of `multiple_of`, so that neither panels
-    nor register tiles are cut. A size known at run time is divided then. With
+    nor register tiles are cut; dims that number independent products are cut
+    anywhere. A size known at run time is divided then. With
     one thread, or when the dim has only one chunk, the
     target itself is returned.
 

@@ -1,13 +1,15 @@
-//===- TileChain.cpp - Tile an op together with what it consumes
-//------------===//
+//===- TileChain.cpp - Tile an op together with what it consumes ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
 #include "schedules/engine/extension/TileChain.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 #include <numeric>
 
 using namespace mlir;
@@ -59,6 +61,70 @@ static void takeSizesFromInits(RewriterBase &rewriter, linalg::LinalgOp op) {
         rewriter.replaceOp(dim, rewriter.createOrFold<tensor::DimOp>(
                                     dim.getLoc(), init, dim.getIndex()));
       }
+}
+
+/// Erases `op` if it is unused, then what only it used.
+static void eraseUnused(RewriterBase &rewriter, Operation *first) {
+  SmallVector<Operation *> work{first};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      takeSizesFromInits(rewriter, linalgOp);
+    if (!op->use_empty() || !isa<linalg::LinalgOp, tensor::EmptyOp>(op))
+      continue;
+    llvm::SetVector<Operation *> defs;
+    for (Value v : op->getOperands())
+      if (Operation *def = v.getDefiningOp())
+        defs.insert(def);
+    rewriter.eraseOp(op);
+    work.append(defs.begin(), defs.end());
+  }
+}
+
+/// The one slice of `op`'s result that is read, if it is read in `loop` alone.
+static tensor::ExtractSliceOp onlySlice(linalg::LinalgOp op, Operation *loop) {
+  if (op->getNumResults() != 1 || !op->hasOneUse())
+    return nullptr;
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(*op->user_begin());
+  return slice && loop->isProperAncestor(slice) ? slice : nullptr;
+}
+
+/// Fuses producers that several ops in the loops read at the same place (the
+/// exponentials of a softmax: their sum, and its quotients).
+static void fuseShared(RewriterBase &rewriter,
+                       MutableArrayRef<LoopLikeOpInterface> loops) {
+  Operation *outer = loops.front();
+  auto function = outer->getParentOfType<func::FuncOp>();
+  // Readers come behind what they read: in this order, all have been fused.
+  for (Operation *op = outer->getPrevNode(); op;) {
+    Operation *previous = op->getPrevNode();
+    auto producer = dyn_cast<linalg::LinalgOp>(op);
+    if (producer && !op->hasAttr("pto.pack")) {
+      takeSizesFromInits(rewriter, producer);
+      // Slices of the same place become one.
+      DominanceInfo dominance(function);
+      eliminateCommonSubExpressions(rewriter, dominance, function);
+      if (tensor::ExtractSliceOp slice = onlySlice(producer, outer))
+        if (scf::tileAndFuseProducerOfSlice(rewriter, slice, loops)) {
+          rewriter.eraseOp(slice);
+          previous = op->getPrevNode();
+          eraseUnused(rewriter, op);
+        }
+    }
+    op = previous;
+  }
+}
+
+/// Values that live in the loops alone need no more than a tile of memory.
+static void shrinkEmpties(RewriterBase &rewriter, Operation *loop) {
+  loop->walk([&](tensor::ExtractSliceOp slice) {
+    if (!slice.getSource().getDefiningOp<tensor::EmptyOp>() ||
+        slice.getType().getRank() != slice.getSourceType().getRank())
+      return;
+    rewriter.setInsertionPoint(slice);
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
+        slice, slice.getMixedSizes(), slice.getType().getElementType());
+  });
 }
 
 FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
@@ -125,20 +191,10 @@ FailureOr<TiledChain> tileChain(RewriterBase &rewriter, linalg::LinalgOp root,
     result.loops.push_back(loop);
   for (auto [from, to] : tiled->replacements)
     rewriter.replaceAllUsesWith(from, to);
-  // The originals are dead now: root first, then what only it used.
-  SmallVector<Operation *> work{root};
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-      takeSizesFromInits(rewriter, linalgOp);
-    if (!op->use_empty() || !isa<linalg::LinalgOp, tensor::EmptyOp>(op))
-      continue;
-    llvm::SetVector<Operation *> defs;
-    for (Value v : op->getOperands())
-      if (Operation *def = v.getDefiningOp())
-        defs.insert(def);
-    rewriter.eraseOp(op);
-    work.append(defs.begin(), defs.end());
+  eraseUnused(rewriter, root);
+  if (!reduces) {
+    fuseShared(rewriter, result.loops);
+    shrinkEmpties(rewriter, result.loops.front());
   }
   return result;
 }

@@ -8,17 +8,18 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace pto::schedules {
 
 struct TiledChain {
   mlir::linalg::LinalgOp root; ///< Root in the innermost loop.
-  llvm::SmallVector<mlir::Operation *> loops;
+  llvm::SmallVector<mlir::LoopLikeOpInterface> loops;
 };
 
 /// Tiles `root` by `sizes` (per loop of root; 0: not tiled) and pulls the
-/// linalg ops that only it consumes into the loops; pads and packs stay
-/// outside. `parallel` makes one scf.forall, which reductions must not be part
+/// linalg ops that only the chain consumes into the loops, also those that
+/// several of its ops read at the same place; pads and packs stay outside. `parallel` makes one scf.forall, which reductions must not be part
 /// of.
 mlir::FailureOr<TiledChain> tileChain(mlir::RewriterBase &rewriter,
                                       mlir::linalg::LinalgOp root,

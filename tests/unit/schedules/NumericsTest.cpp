@@ -246,6 +246,85 @@ func.func @kernel(%x: tensor<19x35xf32> {pto.role = "input"}, %out: tensor<35x19
   } -> tensor<35x19xf32>
   return %0 : tensor<35x19xf32>
 })");
+  // Rows, several steps; two reductions start from equal fills.
+  k.emplace_back("layer_norm", R"(
+#xy = affine_map<(a, b) -> (a, b)>
+#x = affine_map<(a, b) -> (a)>
+#y = affine_map<(a, b) -> (b)>
+#i = affine_map<(a) -> (a)>
+func.func @kernel(%x: tensor<29x83xf32> {pto.role = "input"}, %g: tensor<83xf32> {pto.role = "weight"}, %out: tensor<29x83xf32> {pto.role = "output"}) -> tensor<29x83xf32> attributes {pto.rowwise} {
+  %z = arith.constant 0.0 : f32
+  %n = arith.constant 83.0 : f32
+  %eps = arith.constant 1.0e-5 : f32
+  %e = tensor.empty() : tensor<29xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<29xf32>) -> tensor<29xf32>
+  %sum = linalg.generic {pto.anchor, indexing_maps = [#xy, #x], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<29x83xf32>) outs(%f : tensor<29xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.addf %s, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<29xf32>
+  %mean = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%sum : tensor<29xf32>) outs(%e : tensor<29xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.divf %a, %n : f32
+    linalg.yield %t : f32
+  } -> tensor<29xf32>
+  %squares = linalg.generic {indexing_maps = [#xy, #x, #x], iterator_types = ["parallel", "reduction"]} ins(%x, %mean : tensor<29x83xf32>, tensor<29xf32>) outs(%f : tensor<29xf32>) {
+  ^bb0(%a: f32, %m: f32, %s: f32):
+    %c = arith.subf %a, %m : f32
+    %q = arith.mulf %c, %c : f32
+    %t = arith.addf %s, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<29xf32>
+  %scale = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%squares : tensor<29xf32>) outs(%e : tensor<29xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %v = arith.divf %a, %n : f32
+    %w = arith.addf %v, %eps : f32
+    %t = math.rsqrt %w : f32
+    linalg.yield %t : f32
+  } -> tensor<29xf32>
+  %r = linalg.generic {pto.root, indexing_maps = [#xy, #x, #x, #y, #xy], iterator_types = ["parallel", "parallel"]} ins(%x, %mean, %scale, %g : tensor<29x83xf32>, tensor<29xf32>, tensor<29xf32>, tensor<83xf32>) outs(%out : tensor<29x83xf32>) {
+  ^bb0(%a: f32, %m: f32, %v: f32, %h: f32, %o: f32):
+    %c = arith.subf %a, %m : f32
+    %d = arith.mulf %c, %v : f32
+    %t = arith.mulf %d, %h : f32
+    linalg.yield %t : f32
+  } -> tensor<29x83xf32>
+  return %r : tensor<29x83xf32>
+})");
+  // The exponentials are read by their sum and by the quotients.
+  k.emplace_back("softmax", R"(
+#xy = affine_map<(a, b) -> (a, b)>
+#x = affine_map<(a, b) -> (a)>
+func.func @kernel(%x: tensor<37x50xf32> {pto.role = "input"}, %out: tensor<37x50xf32> {pto.role = "output"}) -> tensor<37x50xf32> attributes {pto.rowwise} {
+  %z = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<37xf32>
+  %e2 = tensor.empty() : tensor<37x50xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %f0 = linalg.fill ins(%z : f32) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %max = linalg.generic {pto.anchor, indexing_maps = [#xy, #x], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<37x50xf32>) outs(%f : tensor<37xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.maximumf %s, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<37xf32>
+  %exp = linalg.generic {indexing_maps = [#xy, #x, #xy], iterator_types = ["parallel", "parallel"]} ins(%x, %max : tensor<37x50xf32>, tensor<37xf32>) outs(%e2 : tensor<37x50xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %c = arith.subf %a, %m : f32
+    %t = math.exp %c : f32
+    linalg.yield %t : f32
+  } -> tensor<37x50xf32>
+  %sum = linalg.generic {indexing_maps = [#xy, #x], iterator_types = ["parallel", "reduction"]} ins(%exp : tensor<37x50xf32>) outs(%f0 : tensor<37xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.addf %s, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<37xf32>
+  %r = linalg.generic {pto.root, indexing_maps = [#xy, #x, #xy], iterator_types = ["parallel", "parallel"]} ins(%exp, %sum : tensor<37x50xf32>, tensor<37xf32>) outs(%out : tensor<37x50xf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %t = arith.divf %a, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<37x50xf32>
+  return %r : tensor<37x50xf32>
+})");
   return k;
 }
 

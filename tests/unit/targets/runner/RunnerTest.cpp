@@ -98,7 +98,7 @@ TEST_F(RunnerTest, goodIsTimed) {
   EXPECT_EQ("ok", r.body.getString("outcome")->str()) << text(r);
   const json::Array *samples = r.body.getArray("samples_ns");
   ASSERT_TRUE(samples) << text(r);
-  EXPECT_EQ(5u, samples->size());
+  EXPECT_LE(5u, samples->size()); // More while the least is not stable.
   for (const json::Value &v : *samples) {
     EXPECT_GT(*v.getAsNumber(), 10);  // 888 multiply-adds take longer,
     EXPECT_LT(*v.getAsNumber(), 1e6); // and no millisecond.
