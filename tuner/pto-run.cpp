@@ -16,9 +16,11 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <thread>
@@ -65,6 +67,10 @@ struct Options {
                        cl::desc("Elementwise: absolute part")};
   cl::opt<double> bench{"bench", cl::value_desc("SECONDS"), cl::cat(category),
                         cl::desc("Time runs for that long")};
+  cl::opt<bool> turns{
+      "turns", cl::cat(category),
+      cl::desc("--bench: once for each line on stdin, a line of JSON each: for "
+               "contestants that take turns")};
   cl::opt<bool> peak{"peak", cl::cat(category),
                      cl::desc("Also measure what the CPU can do at most, and "
                               "give times as a share of it")};
@@ -117,11 +123,26 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text.empty() ? "scalar" : text;
 }
 
+/// Memory that the process holds, in MB; 0 where the system does not say.
+double residentMegabytes() {
+  auto status = MemoryBuffer::getFileAsStream("/proc/self/status");
+  if (!status)
+    return 0;
+  StringRef text = (*status)->getBuffer();
+  double kilobytes = 0;
+  if (text.split("VmRSS:").second.ltrim().split(' ').first.getAsDouble(
+          kilobytes))
+    return 0;
+  return kilobytes / 1e3;
+}
+
 class Session {
 public:
-  Session(const Options &options, const Artifact &artifact)
+  Session(const Options &options, const Artifact &artifact,
+          double beforeMegabytes)
       : options(options), artifact(artifact),
-        signature(artifact.model().signature) {}
+        signature(artifact.model().signature),
+        beforeMegabytes(beforeMegabytes) {}
 
   Expected<int> run() {
     create = {};
@@ -146,11 +167,16 @@ public:
       code = *checked ? Done : AnswerIsNo;
       any = true;
     }
+    if (options.turns && !options.bench.getNumOccurrences())
+      return toolError(BadInput,
+                       "--turns: how long is a turn? add --bench=0.5");
     if (options.bench.getNumOccurrences() || options.profile) {
       if (Error error = readInputs())
         return std::move(error);
       any = true;
     }
+    if (options.turns)
+      return takeTurns();
     if (options.bench.getNumOccurrences())
       if (Error error = bench())
         return std::move(error);
@@ -172,7 +198,11 @@ public:
   }
 
 private:
-  raw_ostream &text() { return options.json == "-" ? errs() : outs(); }
+  raw_ostream &text() {
+    if (options.turns)
+      return nulls();
+    return options.json == "-" ? errs() : outs();
+  }
 
   void describe() {
     const pto_model &model = artifact.model();
@@ -461,6 +491,21 @@ private:
     return Error::success();
   }
 
+  Expected<int> takeTurns() {
+    outs() << formatv(
+        "{0}\n", json::Value(json::Object{{"before_mb", beforeMegabytes}}));
+    outs().flush();
+    for (char line[64]; std::fgets(line, sizeof(line), stdin);) {
+      if (Error error = bench())
+        return std::move(error);
+      if (options.peak)
+        measurePeak();
+      outs() << formatv("{0}\n", json::Value(json::Object(report)));
+      outs().flush();
+    }
+    return Done;
+  }
+
   /// Of one run, as far as the artifact knows.
   double modelFlops() const {
     const pto_model &model = artifact.model();
@@ -591,6 +636,7 @@ private:
   const Options &options;
   const Artifact &artifact;
   const pto_signature &signature;
+  double beforeMegabytes; ///< Before the artifact was opened.
   std::unique_ptr<Instance> instance;
   std::vector<HostTensor> inputs;
   pto_options create = {};
@@ -609,10 +655,11 @@ int main(int argc, char **argv) {
   });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errs()))
     return BadInput;
+  double beforeMegabytes = residentMegabytes();
   auto artifact = Artifact::open(options.model);
   if (!artifact)
     return reportError("pto-run", artifact.takeError());
-  auto code = Session(options, **artifact).run();
+  auto code = Session(options, **artifact, beforeMegabytes).run();
   if (!code)
     return reportError("pto-run", code.takeError());
   return *code;

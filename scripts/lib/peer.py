@@ -4,8 +4,10 @@
   peer.py {ort|openvino} MODEL.onnx --data DIR --threads N --seconds S
   peer.py numpy MxNxK --threads N --seconds S
 
-Prints one line of JSON: version, min_ms, median_ms, runs, and max_rel, the
-largest error against DIR's output_J.pb over the largest reference. numpy
+Prints a line of JSON when it is ready (version; max_rel, the largest error
+against DIR's output_J.pb over the largest reference; load_s, the time that
+loading took; before_mb, the memory of the process before), then one for each
+line on stdin, after timing for S seconds: min_ms, median_ms, runs. numpy
 multiplies f32 matrices with its BLAS (OpenBLAS).
 """
 
@@ -104,24 +106,30 @@ def max_rel(outputs):
     return worst
 
 
+def memory_mb(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1e3
+
+
+def emit(figures):
+    json.dump(figures, sys.stdout)
+    print(flush=True)
+
+
+if args.data:
+    import testdata  # noqa: F401 - what the interpreter needs is no memory of the peer's.
+before_mb, start = memory_mb("VmRSS:"), time.perf_counter()
 run, version = {"ort": load_ort, "openvino": load_openvino, "numpy": load_numpy}[args.peer]()
+load_s = time.perf_counter() - start
 error = max_rel(run())
-for _ in range(2):
-    run()
-times = []
-start = time.perf_counter()
-while not times or (time.perf_counter() - start < args.seconds and len(times) < MAX_RUNS):
-    before = time.perf_counter()
-    run()
-    times.append((time.perf_counter() - before) * 1e3)
-json.dump(
-    {
-        "version": version,
-        "min_ms": min(times),
-        "median_ms": float(np.median(times)),
-        "runs": len(times),
-        "max_rel": error,
-    },
-    sys.stdout,
-)
-print()
+emit({"version": version, "max_rel": error, "load_s": load_s, "before_mb": before_mb})
+for _ in sys.stdin:
+    for _ in range(2):
+        run()
+    times = []
+    start = time.perf_counter()
+    while not times or (time.perf_counter() - start < args.seconds and len(times) < MAX_RUNS):
+        before = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - before) * 1e3)
+    emit({"min_ms": min(times), "median_ms": float(np.median(times)), "runs": len(times)})

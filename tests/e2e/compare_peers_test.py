@@ -36,6 +36,7 @@ for result, peer in zip(results, ("onnxruntime", "numpy (OpenBLAS)")):
         assert len(contestant["rounds"]) == 2, contestant
         assert contestant["evidence"] == "measured", contestant
         assert contestant["median_ms"] >= contestant["best_ms"] > 0, contestant
+        assert contestant["load_s"] > 0 and contestant["peak_mb"] > 0, contestant
         assert contestant["max_rel"] is None or contestant["max_rel"] < 1e-4, contestant
 assert results[1]["flops"] == 2 * 96 * 64 * 80, results[1]
 
