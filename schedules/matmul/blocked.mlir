@@ -6,7 +6,8 @@
 // of two from each other (their lines then share cache sets). A is stored as
 // [M/rows][K][rows], B as [N/panel][K][panel], at run time unless it is a
 // weight; a block of `tile_m` x `tile_n` of the result stays in L2 while
-// `tile_k` steps of the reduction stream past it (Goto & van de Geijn, 2008).
+// `tile_k` steps of the reduction stream past it (Goto & van de Geijn, 2008);
+// 0 leaves a loop whole.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @match(%kernel: !transform.any_op {transform.readonly}) {
     transform.pto.match_kernel %kernel "matmul" {rank = 2} : !transform.any_op
@@ -19,9 +20,10 @@ module attributes {transform.with_named_sequence} {
     %bits = transform.tune.knob<"vector_bits"> options = {source = "vector_bits"} -> !transform.param<i64>
     %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>
     %dim = transform.tune.knob<"parallel_dim"> options = {source = "parallel_dim"} -> !transform.param<i64>
-    %mc = transform.tune.knob<"tile_m"> options = [128, 64, 256, 512] -> !transform.param<i64>
-    %nc = transform.tune.knob<"tile_n"> options = [512, 256, 1024, 2048] -> !transform.param<i64>
-    %kc = transform.tune.knob<"tile_k"> options = [256, 128, 384, 512, 1024] -> !transform.param<i64>
+    %mc = transform.tune.knob<"tile_m"> options = [0, 128, 64, 256, 512] -> !transform.param<i64>
+    %nc = transform.tune.knob<"tile_n"> options = [0, 512, 256, 1024, 2048] -> !transform.param<i64>
+    %kc = transform.tune.knob<"tile_k"> options = [0, 256, 128, 384, 512, 1024] -> !transform.param<i64>
+    %unroll = transform.tune.knob<"unroll"> options = [4, 2, 1] -> !transform.param<i64>
 
     // Both operands in the order in which the inner loop reads them.
     %anchor = transform.structured.match attributes {pto.anchor} in %kernel : (!transform.any_op) -> !transform.any_op
@@ -37,7 +39,7 @@ module attributes {transform.with_named_sequence} {
     %step = transform.pto.tile_chain %inner tile_sizes [0, 0, %kc] : (!transform.any_op, !transform.param<i64>) -> !transform.any_op
 
     %zero = transform.param.constant 0 : i64 -> !transform.param<i64>
-    transform.pto.microkernel %step tile_sizes [%rows, %panel] vector_loop(%zero) vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.pto.microkernel %step tile_sizes [%rows, %panel] unroll [%unroll] vector_loop(%zero) vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     %rest = transform.structured.match interface{LinalgOp} in %kernel : (!transform.any_op) -> !transform.any_op
     transform.pto.microkernel %rest tile_sizes [%panel] vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.yield
