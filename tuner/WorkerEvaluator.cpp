@@ -137,7 +137,8 @@ std::string WorkerEvaluator::policy() const {
 llvm::Expected<Peak> WorkerEvaluator::peak() {
   TimingScope alone(lock, TimingLock::Mode::Measure, options.stop);
   Job job;
-  job.request = json::Object{{"op", "peak"}, {"threads", options.threads}};
+  job.request = json::Object{
+      {"op", "peak"}, {"threads", options.threads}, {"isa", options.isa}};
   job.limit = std::chrono::seconds(60);
   Reply reply = runners.run(std::move(job));
   bool cancelled = false;

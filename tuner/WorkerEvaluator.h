@@ -20,6 +20,7 @@ namespace pto::tuner {
 
 struct EvaluatorOptions {
   std::string target = "cpu"; ///< As on the command line.
+  std::string isa; ///< For the peak; empty: this CPU's widest.
   std::string tools; ///< Folder of the workers; empty: beside this program.
   unsigned threads = 1;
   unsigned compileJobs = 1;

@@ -6,6 +6,7 @@
 
 #include "targets/Host.h"
 #include "targets/cpu/Peak.h"
+#include "targets/cpu/runtime/pto_features.h"
 #include "tuner/Artifact.h"
 #include "tuner/Compare.h"
 #include "tuner/Shapes.h"
@@ -519,15 +520,34 @@ private:
     return flops;
   }
 
+  /// The instructions that the code may use at most.
+  const char *codeIsa() const {
+    bool narrow = llvm::StringRef(targets::fmaIsa()) == "avx512" &&
+                  !(artifact.model().features & avx512Bit());
+    return narrow ? "avx2" : targets::fmaIsa();
+  }
+
+  static uint64_t avx512Bit() {
+    const char *names[] = {
+#define PTO_NAME(name, ...) name,
+        PTO_X86_FEATURES(PTO_NAME)
+#undef PTO_NAME
+    };
+    auto *found = std::find(std::begin(names), std::end(names),
+                            llvm::StringRef("avx512f"));
+    return uint64_t(1) << (found - std::begin(names));
+  }
+
   void measurePeak() {
-    double peak = targets::measureFmaPeak(instance->threads());
+    const char *isa = codeIsa();
+    double peak = targets::measureFmaPeak(instance->threads(), isa);
     double flops = modelFlops();
     report["peak_gflops"] = peak;
-    report["peak_isa"] = targets::fmaIsa();
+    report["peak_isa"] = isa;
     report["flops"] = flops;
     text() << formatv("peak {0:f0} GFLOP/s of f32 FMAs ({1}, {2} threads, "
                       "measured)",
-                      peak, targets::fmaIsa(), instance->threads());
+                      peak, isa, instance->threads());
     if (auto median = report.getNumber("median_ms"); median && flops > 0) {
       double gflops = flops / *median * 1e-6;
       report["gflops"] = gflops;

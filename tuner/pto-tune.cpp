@@ -185,6 +185,7 @@ public:
         return error;
     EvaluatorOptions e;
     e.target = options.target;
+    e.isa = target.isa;
     e.threads = threads;
     e.compileJobs = targets::parseTarget("cpu")->cores;
     e.seed = options.seed;

@@ -99,32 +99,44 @@ static double sliceGeneric(int64_t rounds) {
   return kAccumulators * 2;
 }
 
-static Slice bestSlice() {
+namespace {
+
+struct Isa {
+  const char *name;
+  Slice slice;
+  bool present;
+};
+
+} // namespace
+
+/// The widest first; the last is always there.
+static std::vector<Isa> isas() {
+  std::vector<Isa> all;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f"))
-    return sliceAvx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return sliceAvx2;
+  all.push_back(
+      {"avx512", sliceAvx512, bool(__builtin_cpu_supports("avx512f"))});
+  all.push_back(
+      {"avx2", sliceAvx2,
+       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")});
 #elif defined(__aarch64__)
-  return sliceNeon;
+  all.push_back({"neon", sliceNeon, true});
 #endif
-  return sliceGeneric;
+  all.push_back({"generic", sliceGeneric, true});
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const Isa &isa) { return !isa.present; }),
+            all.end());
+  return all;
 }
 
-const char *pto::targets::fmaIsa() {
-  Slice slice = bestSlice();
-#if defined(__x86_64__)
-  if (slice == sliceAvx512)
-    return "avx512";
-  if (slice == sliceAvx2)
-    return "avx2";
-#elif defined(__aarch64__)
-  if (slice == sliceNeon)
-    return "neon";
-#endif
-  (void)slice;
-  return "generic";
+const char *pto::targets::fmaIsa() { return isas().front().name; }
+
+static Slice sliceFor(const char *name) {
+  std::vector<Isa> all = isas();
+  for (const Isa &isa : all)
+    if (std::strcmp(isa.name, name) == 0)
+      return isa.slice;
+  return all.front().slice;
 }
 
 /// Runs `body(thread)` on all threads in step, `slices` times; gives the
@@ -159,8 +171,8 @@ static double bestSliceSeconds(unsigned threads, int slices, Body body) {
   return best;
 }
 
-double pto::targets::measureFmaPeak(unsigned threads) {
-  Slice slice = bestSlice();
+double pto::targets::measureFmaPeak(unsigned threads, const char *isa) {
+  Slice slice = sliceFor(isa);
   // A slice of about a millisecond: short enough to fall between interruptions.
   int64_t rounds = 1000;
   double flops = slice(rounds), once = 0;

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measured, never looked up: the roof that reports express times against. The
-// instruction set is the widest that this CPU has.
+// Measured, never looked up: the roof that reports express times against.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTO_TARGETS_CPU_PEAK_H
@@ -11,16 +10,18 @@
 
 namespace pto::targets {
 
+/// The widest instruction set of this CPU: "avx512", "avx2", "neon" or
+/// "generic".
+const char *fmaIsa();
+
 /// GFLOP/s of f32 fused multiply-adds (two operations each) on registers, with
-/// `threads` threads. Takes about 0.2 s. The best of many short slices: other
+/// `threads` threads and the instructions of `isa`, a name as above (one that
+/// this CPU has; else its widest). Takes about 0.2 s. The best of many short slices: other
 /// load on the machine lowers single slices, not the roof.
-double measureFmaPeak(unsigned threads);
+double measureFmaPeak(unsigned threads, const char *isa = fmaIsa());
 
 /// GB/s of reading memory beyond the caches, with `threads` threads.
 double measureReadBandwidth(unsigned threads);
-
-/// "avx512", "avx2", "neon" or "generic".
-const char *fmaIsa();
 
 } // namespace pto::targets
 

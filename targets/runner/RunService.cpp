@@ -284,10 +284,13 @@ json::Object RunService::peak(const json::Object &request) {
   unsigned n = std::max<unsigned>(1, request.getInteger("threads").value_or(1));
   reportPhase("measuring the machine's peak");
   json::Object result = answer("ok");
-  result["gflops_single"] = measureFmaPeak(1);
+  std::string isa = request.getString("isa").value_or("").str();
+  if (isa.empty())
+    isa = fmaIsa();
+  result["gflops_single"] = measureFmaPeak(1, isa.c_str());
   result["gflops"] = n == 1 ? result.getNumber("gflops_single").value_or(0)
-                            : measureFmaPeak(n);
+                            : measureFmaPeak(n, isa.c_str());
   result["gbytes"] = measureReadBandwidth(n);
-  result["isa"] = fmaIsa();
+  result["isa"] = isa;
   return result;
 }
