@@ -7,7 +7,7 @@
 // copied into its middle. A reduction for which the fill value is neutral (0
 // under a sum of products, -inf under a maximum) may read the source directly
 // and leave the taps outside it out. resolvePadding finds such operands; the
-// micro-kernel leaves out the taps (MicroKernel.cpp).
+// micro-kernel leaves out the taps (microkernel/Edges.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTO_LOWERING_PIPELINE_PADDING_H
