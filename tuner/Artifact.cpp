@@ -5,19 +5,69 @@
 //===----------------------------------------------------------------------===//
 
 #include "tuner/Artifact.h"
+#include "tuner/FileChecks.h"
 #include "tuner/ToolError.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include <cstring>
 #include <dlfcn.h>
 #include <random>
 
 namespace pto::tuner {
 
+/// What dlopen does not look at: it maps a file that is cut short, and the
+/// first touch of what is missing ends the process.
+static llvm::Error checkLibrary(llvm::StringRef path) {
+  using namespace llvm::ELF;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return toolError(EnvironmentFailed,
+                     path + ": " + buffer.getError().message());
+  llvm::StringRef bytes = (*buffer)->getBuffer();
+  auto unusable = [&](const llvm::Twine &why) {
+    return toolError(BadInput, path + ": cannot be loaded: " + why +
+                                   "\nmake one with: pto-compile MODEL -o " +
+                                   path);
+  };
+  if (!bytes.starts_with(ElfMagic))
+    return unusable("it is no shared library");
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof(header))
+    return unusable("it is cut short");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  auto host = llvm::Triple(llvm::sys::getProcessTriple());
+  unsigned machine = host.isAArch64() ? EM_AARCH64 : EM_X86_64;
+  if (header.e_machine != machine)
+    return toolError(EnvironmentFailed,
+                     path + ": was compiled for another kind of CPU (" +
+                         convertEMachineToArchName(header.e_machine) +
+                         "); this is " + host.getArchName() +
+                         "\nrun it on such a machine, or compile the model "
+                         "for this one");
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    uint64_t at = header.e_phoff + uint64_t(i) * sizeof(segment);
+    if (at > bytes.size() || bytes.size() - at < sizeof(segment))
+      return unusable("it is cut short");
+    std::memcpy(&segment, bytes.data() + at, sizeof(segment));
+    if (segment.p_type == PT_LOAD &&
+        (segment.p_offset > bytes.size() ||
+         bytes.size() - segment.p_offset < segment.p_filesz))
+      return unusable("it is cut short");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::unique_ptr<Artifact>> Artifact::open(llvm::StringRef path) {
-  if (!llvm::sys::fs::exists(path))
-    return toolError(BadInput, path + ": no such file");
+  if (llvm::Error error = checkReadable(path))
+    return std::move(error);
+  if (llvm::Error error = checkLibrary(path))
+    return std::move(error);
   // A name without '/' would be searched for in the system's folders.
   std::string file = path.contains('/') ? path.str() : "./" + path.str();
   std::unique_ptr<Artifact> artifact(new Artifact());
@@ -57,7 +107,10 @@ llvm::Error Instance::failure(int status) const {
   const char *message = artifact.table().error(context);
   bool environment =
       status == PTO_OUT_OF_MEMORY || status == PTO_UNSUPPORTED_CPU;
-  return toolError(environment ? EnvironmentFailed : BadInput, message);
+  const char *advice =
+      status == PTO_BAD_WEIGHTS ? "\nwith pto-run: --weights=FILE" : "";
+  return toolError(environment ? EnvironmentFailed : BadInput,
+                   llvm::Twine(message) + advice);
 }
 
 llvm::Expected<std::unique_ptr<Instance>>

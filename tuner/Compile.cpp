@@ -23,6 +23,7 @@
 #include "targets/cpu/Link.h"
 #include "targets/cpu/Runtime.h"
 #include "tuner/Choose.h"
+#include "tuner/FileChecks.h"
 #include "tuner/OutputFile.h"
 #include "tuner/Prepack.h"
 #include "tuner/SharedPacking.h"
@@ -100,7 +101,7 @@ public:
     auto kind = outputKindOf(options.output);
     if (!kind)
       return kind.takeError();
-    if (llvm::Error error = checkOutputFolder())
+    if (llvm::Error error = checkWritable(options.output))
       return std::move(error);
     if (llvm::Error error = temps.open())
       return std::move(error);
@@ -125,20 +126,6 @@ private:
   llvm::Error failed(const llvm::Twine &what) {
     return toolError(BadInput, options.model + ": " + what +
                                    (messages.empty() ? "" : "\n  ") + messages);
-  }
-
-  /// Early, not after minutes of work.
-  llvm::Error checkOutputFolder() {
-    llvm::StringRef folder = llvm::sys::path::parent_path(options.output);
-    std::string path = folder.empty() ? "." : folder.str();
-    if (!llvm::sys::fs::is_directory(path))
-      return toolError(EnvironmentFailed, "cannot write " + options.output +
-                                              ": there is no folder " + path);
-    if (std::error_code code =
-            llvm::sys::fs::access(path, llvm::sys::fs::AccessMode::Write))
-      return toolError(EnvironmentFailed, "cannot write " + options.output +
-                                              ": " + code.message());
-    return llvm::Error::success();
   }
 
   //===--- Model to kernels -----------------------------------------------===//

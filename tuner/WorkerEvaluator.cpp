@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tuner/WorkerEvaluator.h"
+#include "targets/runner/Serve.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -70,8 +71,9 @@ WorkerEvaluator::create(EvaluatorOptions options) {
   llvm::SmallString<128> folder;
   if (std::error_code ec = llvm::sys::fs::createUniqueDirectory(
           kFolderPrefix + llvm::Twine(::getpid()), folder))
-    return llvm::createStringError(ec, "cannot make a temporary folder: %s",
-                                   ec.message().c_str());
+    return llvm::createStringError(
+        ec, "cannot make a temporary folder: " + ec.message() +
+                "\nset TMPDIR to a folder that can be written");
   std::unique_ptr<WorkerEvaluator> e(new WorkerEvaluator(std::move(options)));
   e->temporary = folder.str().str();
   e->compilers.warmUp(e->compilers.size());
@@ -111,6 +113,12 @@ static llvm::Expected<std::pair<Outcome, std::string>> judge(const Reply &reply,
     break;
   }
   llvm::StringRef word = reply.body.getString("outcome").value_or("");
+  if (word == kEnvironmentFailed)
+    return llvm::createStringError(
+        "a worker cannot go on: " +
+        reply.body.getString("message").value_or("").str() +
+        "\nfree some space, or set TMPDIR to a folder that can be written; "
+        "then run the same command again: what was found is kept");
   auto outcome = db::parseOutcome(word);
   if (!outcome)
     return llvm::createStringError("a worker answered with the outcome '%s'",

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tuner/Compile.h"
+#include "tuner/FileChecks.h"
 #include "tuner/ToolError.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
@@ -184,6 +185,11 @@ Error run(Options &options) {
   auto compile = compileOptions(options);
   if (!compile)
     return compile.takeError();
+  if (Error error = checkReadable(options.model))
+    return error;
+  if (!options.json.empty())
+    if (Error error = checkWritable(options.json))
+      return error;
   // Linking resets LLVM's options (Link.h): what is needed later is copied.
   std::string jsonFile = options.json, target = options.target;
   auto report = compileModel(*compile);
@@ -211,6 +217,7 @@ Error run(Options &options) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  handleFullDisks();
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {
@@ -220,5 +227,5 @@ int main(int argc, char **argv) {
     return BadInput;
   if (Error error = run(options))
     return reportError("pto-compile", std::move(error));
-  return Done;
+  return finishOutput("pto-compile", Done);
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "db/Store.h"
 #include "tuner/DbReport.h"
+#include "tuner/FileChecks.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -294,6 +295,7 @@ int Session::run() {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  tuner::handleFullDisks();
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {
@@ -323,5 +325,5 @@ int main(int argc, char **argv) {
     return fail(damaged && options.command == "check" ? No : Exit(code),
                 message);
   }
-  return Session(options, **store).run();
+  return tuner::finishOutput("pto-db", Session(options, **store).run());
 }

@@ -9,6 +9,8 @@
 #include "lowering/pipeline/Pipeline.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "schedules/engine/Engine.h"
+#include "tuner/FileChecks.h"
+#include "tuner/ToolError.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -16,6 +18,16 @@ int main(int argc, char **argv) {
   pto::schedules::registerSchedules(registry);
   pto::lowering::registerPipelinePasses();
   pto::lowering::registerGraphPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "pto's optimiser driver\n", registry));
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "pto's optimiser driver\n", registry);
+  using namespace pto::tuner;
+  if (input != "-")
+    if (llvm::Error error = checkReadable(input))
+      return reportError("pto-opt", std::move(error));
+  if (llvm::Error error = checkWritable(output))
+    return reportError("pto-opt", std::move(error));
+  handleFullDisks();
+  if (failed(mlir::MlirOptMain(argc, argv, input, output, registry)))
+    return BadInput;
+  return finishOutput("pto-opt", Done);
 }

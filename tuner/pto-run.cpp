@@ -9,6 +9,7 @@
 #include "targets/cpu/runtime/pto_features.h"
 #include "tuner/Artifact.h"
 #include "tuner/Compare.h"
+#include "tuner/FileChecks.h"
 #include "tuner/Shapes.h"
 #include "tuner/ToolError.h"
 #include "llvm/Config/llvm-config.h"
@@ -668,6 +669,7 @@ private:
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  handleFullDisks();
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {
@@ -676,11 +678,14 @@ int main(int argc, char **argv) {
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errs()))
     return BadInput;
   double beforeMegabytes = residentMegabytes();
+  if (!options.json.empty())
+    if (Error error = checkWritable(options.json))
+      return reportError("pto-run", std::move(error));
   auto artifact = Artifact::open(options.model);
   if (!artifact)
     return reportError("pto-run", artifact.takeError());
   auto code = Session(options, **artifact, beforeMegabytes).run();
   if (!code)
     return reportError("pto-run", code.takeError());
-  return *code;
+  return finishOutput("pto-run", *code);
 }

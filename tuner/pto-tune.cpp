@@ -6,6 +6,7 @@
 // (the run), ModelComparison.h (the whole model), TuneReport.h.
 //
 //===----------------------------------------------------------------------===//
+#include "tuner/FileChecks.h"
 #include "tuner/ModelComparison.h"
 #include "tuner/ModelTasks.h"
 #include "tuner/Shapes.h"
@@ -143,6 +144,8 @@ bool stopRequested() { return interrupts > 0; }
 
 /// The shapes of FOLDER/input_J.pb by the model's names.
 Expected<ShapeSet> readSizes(StringRef model, StringRef folder) {
+  if (!sys::fs::is_directory(folder))
+    return toolError(BadInput, "--data: " + folder + ": no such folder");
   auto tensors = readTensorFolder(folder, "input");
   if (!tensors)
     return toolError(BadInput, "--data: " + toString(tensors.takeError()));
@@ -166,10 +169,13 @@ Expected<ShapeSet> readSizes(StringRef model, StringRef folder) {
   return set;
 }
 
-Error storeError(Error error) {
+/// What ends a run: the store knows its exit codes; all else is a worker that
+/// could not do its work (Evaluator.h).
+Error runError(Error error) {
+  bool ofStore = error.isA<db::StoreError>();
   std::string message;
   int code = db::describe(std::move(error), message);
-  return toolError(ExitCode(code), message);
+  return toolError(ofStore ? ExitCode(code) : EnvironmentFailed, message);
 }
 
 class Tool {
@@ -237,8 +243,11 @@ private:
       return toolError(BadInput, "--strategy=" + options.strategy +
                                      ": known are " +
                                      join(search::strategyNames(), ", "));
-    if (!sys::fs::exists(options.model))
-      return toolError(BadInput, options.model + ": no such file");
+    if (Error error = checkReadable(options.model))
+      return error;
+    if (!options.json.empty())
+      if (Error error = checkWritable(options.json))
+        return error;
     for (const std::string &folder : options.data) {
       auto set = readSizes(options.model, folder);
       if (!set)
@@ -251,7 +260,7 @@ private:
   Error openStore() {
     auto opened = db::Store::open(database, db::Store::Mode::Create);
     if (!opened)
-      return storeError(opened.takeError());
+      return runError(opened.takeError());
     store = std::move(*opened);
     return Error::success();
   }
@@ -320,12 +329,12 @@ private:
     TuningRun run(std::move(o), *evaluator, store.get(), *progress);
     auto result = run.run(std::move(model.tasks));
     if (!result)
-      return storeError(result.takeError());
+      return runError(result.takeError());
     ModelComparison comparison;
     if (isWholeModel()) {
       auto compared = compareModel(run, *result, *progress);
       if (!compared)
-        return storeError(compared.takeError());
+        return runError(compared.takeError());
       comparison = std::move(*compared);
     }
     progress->finish();
@@ -448,6 +457,7 @@ private:
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  handleFullDisks();
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {
@@ -458,5 +468,5 @@ int main(int argc, char **argv) {
   handleSignals();
   if (Error error = Tool(Arguments(options)).run())
     return reportError("pto-tune", std::move(error));
-  return Done;
+  return finishOutput("pto-tune", Done);
 }

@@ -35,6 +35,11 @@ llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+/// Not the objects' fault: the error keeps the system's code.
+llvm::Error error(std::error_code code, const llvm::Twine &message) {
+  return llvm::createStringError(code, message);
+}
+
 /// Anonymous files with names under /proc, closed at the end.
 class MemoryFiles {
 public:
@@ -56,17 +61,17 @@ public:
                   std::string &path) {
     int fd = memfd_create("pto", MFD_CLOEXEC);
     if (fd < 0)
-      return error("cannot create a memory file: " +
-                   llvm::sys::StrError(errno));
+      return error(llvm::errnoAsErrorCode(), "cannot create a memory file: " +
+                                                 llvm::sys::StrError(errno));
     fds.push_back(fd);
     llvm::raw_fd_ostream out(fd, /*shouldClose=*/false);
     if (llvm::Error failed = write(out))
       return failed;
     out.flush();
     if (out.has_error()) {
-      std::string message = out.error().message();
+      std::error_code code = out.error();
       out.clear_error();
-      return error("cannot write a memory file: " + message);
+      return error(code, "cannot write a memory file: " + code.message());
     }
     path = "/proc/self/fd/" + std::to_string(fd);
     return llvm::Error::success();
@@ -124,7 +129,16 @@ llvm::Error runLld(const std::vector<std::string> &args) {
       lld::lldMain(argv, out, out, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode == 0)
     return llvm::Error::success();
-  return error("linking failed: " + llvm::StringRef(messages).trim());
+  std::string text =
+      ("linking failed: " + llvm::StringRef(messages).trim()).str();
+  // lld has only words for it. Memory is what large objects can run out of.
+  if (llvm::StringRef(messages).contains(llvm::sys::StrError(ENOMEM)))
+    return error(text);
+  for (llvm::StringRef words :
+       {"failed to open ", "cannot open output file", "failed to write"})
+    if (llvm::StringRef(messages).contains(words))
+      return error(std::make_error_code(std::errc::io_error), text);
+  return error(text);
 }
 
 /// A shared library that stands in for another while linking.
@@ -142,7 +156,7 @@ llvm::Expected<std::string> linkStandIn(llvm::ArrayRef<const char *> functions,
   llvm::SmallString<128> folder;
   if (std::error_code code =
           llvm::sys::fs::createUniqueDirectory("pto-link", folder))
-    return error("cannot create a temporary folder: " + code.message());
+    return error(code, "cannot create a temporary folder: " + code.message());
   std::string output = (folder + "/lib").str(), bytes;
   llvm::Error failed =
       runLld({"ld.lld", "-m", emulation(target).str(), "-shared", "-soname",
@@ -152,7 +166,7 @@ llvm::Expected<std::string> linkStandIn(llvm::ArrayRef<const char *> functions,
     if (buffer)
       bytes = (*buffer)->getBuffer().str();
     else
-      failed = error("cannot read back " + output);
+      failed = error(buffer.getError(), "cannot read back " + output);
   }
   llvm::sys::fs::remove(output);
   llvm::sys::fs::remove(folder);
@@ -226,9 +240,11 @@ llvm::Error checkSpace(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   auto space = llvm::sys::fs::disk_space(folder.empty() ? "." : folder);
   if (space && space->available < needed)
-    return error(llvm::formatv("the disk is full: {0:f1} MB needed, {1:f1} MB "
-                               "free",
-                               needed / 1e6, space->available / 1e6));
+    return error(std::make_error_code(std::errc::no_space_on_device),
+                 llvm::formatv("the disk is full: {0:f1} MB needed, {1:f1} MB "
+                               "free in {2}",
+                               needed / 1e6, space->available / 1e6,
+                               folder.empty() ? "." : folder));
   return llvm::Error::success();
 }
 
@@ -239,13 +255,13 @@ llvm::Error runLldInto(llvm::StringRef path, std::vector<std::string> args) {
   llvm::SmallString<256> temporary;
   if (std::error_code code =
           fs::createUniqueFile(path + ".%%%%%%.tmp", temporary))
-    return error(code.message());
+    return error(code, code.message());
   llvm::sys::RemoveFileOnSignal(temporary);
   args.insert(args.end(), {"-o", temporary.str().str()});
   llvm::Error failed = runLld(args);
   if (!failed)
     if (std::error_code code = fs::rename(temporary, path))
-      failed = error(code.message());
+      failed = error(code, code.message());
   if (failed)
     fs::remove(temporary);
   llvm::sys::DontRemoveFileOnSignal(temporary);

@@ -44,7 +44,8 @@ struct LinkOptions {
 
 /// Links `objects` into the shared library `path`. Undefined symbols that are
 /// neither libc's nor libm's are an error that names them. Safe to call from
-/// several threads (one link at a time); leaves no file behind on failure.
+/// several threads (one link at a time); leaves no file behind on failure. An
+/// error has the system's code if the objects are not to blame (a full disk).
 llvm::Error linkShared(llvm::ArrayRef<LinkObject> objects, llvm::StringRef path,
                        const Target &target, const LinkOptions &options);
 

@@ -37,6 +37,8 @@ static json::Object answer(llvm::Error error) {
   });
   if (code == std::errc::not_enough_memory)
     outcome = "too-large";
+  else if (isEnvironmental(code))
+    outcome = kEnvironmentFailed;
   return answer(outcome, message);
 }
 

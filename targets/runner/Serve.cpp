@@ -6,12 +6,14 @@
 #include "targets/runner/Serve.h"
 #include "targets/runner/Channel.h"
 #include "llvm/Support/ErrorHandling.h"
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <new>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
 
 using namespace pto::targets;
@@ -26,6 +28,14 @@ static volatile int64_t currentRequest = 0;
 void pto::targets::reportPhase(llvm::StringRef phase) {
   if (theChannel)
     theChannel->send(json::Object{{"phase", phase}});
+}
+
+bool pto::targets::isEnvironmental(std::error_code code) {
+  for (int error :
+       {ENOSPC, EDQUOT, EFBIG, EROFS, EACCES, EPERM, EIO, EMFILE, ENFILE})
+    if (code == std::error_condition(error, std::generic_category()))
+      return true;
+  return false;
 }
 
 /// There may be no memory left: fixed storage only. The process ends, since

@@ -12,12 +12,20 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
+#include <system_error>
 
 namespace pto::targets {
 
 /// Tells the manager what is going on, so that the message about a crash or a
 /// timeout can say what the worker was doing ("while running the kernel").
 void reportPhase(llvm::StringRef phase);
+
+/// The outcome of a request that the machine made fail, not what was asked to
+/// be compiled or run: the manager cannot go on.
+inline constexpr const char *kEnvironmentFailed = "environment";
+
+/// Is it the machine that failed: disk, permission, open files?
+bool isEnvironmental(std::error_code code);
 
 /// Answers requests until the manager goes away; returns main's exit code.
 int serve(

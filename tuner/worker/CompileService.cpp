@@ -183,8 +183,15 @@ private:
     targets::LinkOptions options;
     options.exports = exports;
     if (llvm::Error error = targets::linkShared(
-            input, request.getString("object").value_or(""), target, options))
-      return fail("compile-failed", toString(std::move(error)));
+            input, request.getString("object").value_or(""), target, options)) {
+      std::error_code code;
+      llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &e) {
+        code = e.convertToErrorCode();
+      });
+      return fail(targets::isEnvironmental(code) ? targets::kEnvironmentFailed
+                                                 : "compile-failed",
+                  toString(std::move(error)));
+    }
     auto hash = llvm::xxh3_128bits(llvm::ArrayRef<uint8_t>(
         reinterpret_cast<const uint8_t *>(object->data()), object->size()));
     double ms = std::chrono::duration<double, std::milli>(

@@ -1,0 +1,71 @@
+//===- FileChecks.cpp - Files that a tool is about to use -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "tuner/FileChecks.h"
+#include "tuner/ToolError.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include <csignal>
+
+namespace pto::tuner {
+
+namespace fs = llvm::sys::fs;
+
+llvm::Error checkReadable(llvm::StringRef path) {
+  if (fs::is_directory(path))
+    return toolError(BadInput, path + ": is a folder, not a file");
+  int fd;
+  std::error_code code = fs::openFileForRead(path, fd);
+  if (!code) {
+    llvm::sys::Process::SafelyCloseFileDescriptor(fd);
+    return llvm::Error::success();
+  }
+  if (code == std::errc::no_such_file_or_directory)
+    return toolError(BadInput, path + ": no such file");
+  return toolError(EnvironmentFailed,
+                   path + ": cannot be read: " + code.message() +
+                       "\ncheck its permissions");
+}
+
+llvm::Error checkWritable(llvm::StringRef path) {
+  if (path == "-")
+    return llvm::Error::success();
+  auto failure = [&](const llvm::Twine &why) {
+    return toolError(EnvironmentFailed, "cannot write " + path + ": " + why);
+  };
+  if (fs::is_directory(path))
+    return failure("it is a folder");
+  if (fs::exists(path))
+    if (std::error_code code = fs::access(path, fs::AccessMode::Write))
+      return failure(code.message());
+  if (fs::exists(path) && !fs::is_regular_file(path))
+    return llvm::Error::success(); // A device, a pipe.
+  llvm::StringRef parent = llvm::sys::path::parent_path(path);
+  std::string folder = parent.empty() ? "." : parent.str();
+  if (!fs::is_directory(folder))
+    return failure("there is no folder " + folder);
+  if (std::error_code code = fs::access(folder, fs::AccessMode::Write))
+    return failure(code.message());
+  return llvm::Error::success();
+}
+
+void handleFullDisks() { std::signal(SIGXFSZ, SIG_IGN); }
+
+int finishOutput(llvm::StringRef tool, int code) {
+  llvm::raw_fd_ostream &out = llvm::outs();
+  out.flush();
+  std::error_code failed = out.error();
+  if (!failed)
+    return code;
+  out.clear_error(); // Or its destructor ends the process.
+  llvm::errs() << tool << ": cannot write to stdout: " << failed.message()
+               << '\n';
+  return EnvironmentFailed;
+}
+
+} // namespace pto::tuner
