@@ -6,11 +6,15 @@
 
 #include "tuner/FileChecks.h"
 #include "tuner/ToolError.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
+#include <cstring>
+#include <unistd.h>
 
 namespace pto::tuner {
 
@@ -54,7 +58,20 @@ llvm::Error checkWritable(llvm::StringRef path) {
   return llvm::Error::success();
 }
 
-void handleFullDisks() { std::signal(SIGXFSZ, SIG_IGN); }
+/// There is no memory: fixed storage only.
+static void outOfMemory(void *tool, const char *, bool) {
+  const char *name = static_cast<const char *>(tool);
+  const char message[] = ": out of memory\n";
+  (void)!::write(2, name, std::strlen(name));
+  (void)!::write(2, message, sizeof message - 1);
+  llvm::sys::RunInterruptHandlers(); // Removes unfinished files.
+  ::_exit(EnvironmentFailed);
+}
+
+void handleLimits(const char *tool) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  llvm::install_bad_alloc_error_handler(outOfMemory, const_cast<char *>(tool));
+}
 
 int finishOutput(llvm::StringRef tool, int code) {
   llvm::raw_fd_ostream &out = llvm::outs();

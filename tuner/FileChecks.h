@@ -21,9 +21,10 @@ llvm::Error checkReadable(llvm::StringRef path);
 /// Can a file be written there ("-": yes)? Nothing is written.
 llvm::Error checkWritable(llvm::StringRef path);
 
-/// The process meets failures to write as errors, not as signals: SIGXFSZ
-/// (`ulimit -f`) would end it in mid-file. Call after InitLLVM.
-void handleFullDisks();
+/// A limit of the machine's ends `tool` with a message and exit code 3, not
+/// with a signal: a write beyond `ulimit -f` is an error like any other, and so
+/// is memory that is not there. Call after InitLLVM.
+void handleLimits(const char *tool);
 
 /// Ends a tool whose answer is on stdout: `code`, or 3 with a message if the
 /// answer could not be written.

@@ -217,7 +217,7 @@ Error run(Options &options) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  handleFullDisks();
+  handleLimits("pto-compile");
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {

@@ -295,7 +295,7 @@ int Session::run() {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  tuner::handleFullDisks();
+  tuner::handleLimits("pto-db");
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {

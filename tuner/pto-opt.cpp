@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
       return reportError("pto-opt", std::move(error));
   if (llvm::Error error = checkWritable(output))
     return reportError("pto-opt", std::move(error));
-  handleFullDisks();
+  handleLimits("pto-opt");
   if (failed(mlir::MlirOptMain(argc, argv, input, output, registry)))
     return BadInput;
   return finishOutput("pto-opt", Done);

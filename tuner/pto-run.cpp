@@ -669,7 +669,7 @@ private:
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  handleFullDisks();
+  handleLimits("pto-run");
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {

@@ -457,7 +457,7 @@ private:
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  handleFullDisks();
+  handleLimits("pto-tune");
   cl::ResetCommandLineParser();
   Options options;
   cl::SetVersionPrinter([](raw_ostream &os) {

@@ -11,6 +11,7 @@ stack dump, or a file left behind.
   indices out of bounds at run time     bounds                e2e/bad_data
   read-only folder                      read-only             unit/db Store
   full disk                             full                  unit/db Store
+  out of memory                         memory
   database locked, corrupt, newer,      database              unit/db Store, lit/db
     foreign, of another machine
   CPU without the features              cpu                   unit/targets Runtime
@@ -252,6 +253,12 @@ def full():
             case("full", command, 3, "cannot write", stdout=device)
 
 
+def memory():
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))}
+    case("memory", "pto-run dense.so --bench=0 --shape x=50000000x8", 3, "out of memory", **limit)
+    case("memory", "pto-run dense.so --bench=0 --shape x=10000000x8", 3, "no memory for output 'y'", **limit)
+
+
 def outcomes(path):
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
         try:
@@ -449,7 +456,7 @@ def clock():
     case("clock", "pto-run clocked.so --bench=0.1", 0, [], **past)
 
 
-ITEMS = [missing, truncated, unsupported, wrong_input, bounds, read_only, full, database, cpu, moved,
+ITEMS = [missing, truncated, unsupported, wrong_input, bounds, read_only, full, memory, database, cpu, moved,
          interrupt, clock]
 for item in ITEMS:
     if len(sys.argv) < 2 or item.__name__ in sys.argv[1:]:
