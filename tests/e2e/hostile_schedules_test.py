@@ -128,7 +128,7 @@ def check(condition, message, text=""):
 
 with open("kernel.mlir", "w") as f:
     f.write(KERNEL)
-command = [BIN + "/pto-tune", "kernel.mlir", "--db=t.db", "--threads=2", "--budget=200s", "--trials=1",
+command = [BIN + "/pto-tune", "kernel.mlir", "--db=t.db", "--threads=2", "--budget=300s", "--trials=1",
            "--json=report.json"]
 for name, (body, _, _) in CASES.items():
     include = f"transform.include @again failures(propagate) (%x) : ({OP}) -> ()" if name == "recursion" else ""
