@@ -76,8 +76,10 @@ struct Options {
   cl::opt<bool> peak{"peak", cl::cat(category),
                      cl::desc("Also measure what the CPU can do at most, and "
                               "give times as a share of it")};
-  cl::opt<bool> profile{"profile", cl::cat(category),
-                        cl::desc("Time per kernel")};
+  cl::opt<bool> profile{
+      "profile", cl::cat(category),
+      cl::desc("Time per kernel, beside the CPU's measured peak "
+               "and bandwidth")};
   cl::opt<std::string> data{
       "data", cl::value_desc("DIR"), cl::cat(category),
       cl::desc("Inputs from a test_data_set (default: seeded)")};
@@ -616,42 +618,94 @@ private:
     return sorted;
   }
 
+  /// What the machine gives at most, in GFLOP/s and GB/s, measured.
+  struct Roof {
+    double gflops, gbytes;
+  };
+
+  /// The least time, in ms, that `kernel` could take under `roof`, if memory
+  /// beyond the caches holds what it reads and writes.
+  static double leastMs(const KernelTime &kernel, const Roof &roof) {
+    return std::max(kernel.flopsKnown ? kernel.flops / roof.gflops * 1e-6 : 0,
+                    kernel.bytesKnown ? kernel.bytes / roof.gbytes * 1e-6 : 0);
+  }
+
   void printProfile(const std::vector<uint64_t> &ns, size_t runs,
                     double wholeMs) {
     std::vector<KernelTime> kernels = byKernel(ns, runs);
+    Roof roof = {targets::measureFmaPeak(instance->threads(), codeIsa()),
+                 targets::measureReadBandwidth(instance->threads())};
     double sum = 0;
     for (const KernelTime &kernel : kernels)
       sum += kernel.ms;
-    text() << "      ms  share  calls  GFLOP/s    GB/s  kernel (measured)\n";
+    text() << "      ms  share  calls  GFLOP/s  % peak    GB/s  % band  kernel "
+              "(measured)\n";
     json::Array array;
     for (const KernelTime &kernel : kernels) {
       json::Object entry{{"name", kernel.name},
                          {"calls", static_cast<int64_t>(kernel.calls)},
                          {"ms", kernel.ms},
                          {"share", sum > 0 ? kernel.ms / sum : 0.0}};
-      std::string rate = "-", bandwidth = "-";
+      std::string rate = "-", ofPeak = "-", bandwidth = "-", ofBand = "-";
       if (kernel.flopsKnown) {
         double gflops = kernel.flops / kernel.ms * 1e-6;
         rate = formatv("{0:f1}", gflops).str();
+        ofPeak = formatv("{0:f0}", 100 * gflops / roof.gflops).str();
         entry["gflops"] = gflops;
+        entry["percent_of_peak"] = 100 * gflops / roof.gflops;
       }
       if (kernel.bytesKnown) {
         double rateGb = kernel.bytes / kernel.ms * 1e-6;
         bandwidth = formatv("{0:f1}", rateGb).str();
+        ofBand = formatv("{0:f0}", 100 * rateGb / roof.gbytes).str();
         entry["gb_per_s"] = rateGb;
+        entry["percent_of_bandwidth"] = 100 * rateGb / roof.gbytes;
       }
-      text() << formatv("{0,8:f4}  {1,4:f1}%  {2,5}  {3,7}  {4,6}  {5}\n",
+      text() << formatv("{0,8:f4}  {1,4:f1}%  {2,5}  {3,7}  {4,6}  {5,6}  "
+                        "{6,6}  {7}\n",
                         kernel.ms, sum > 0 ? kernel.ms / sum * 100 : 0.0,
-                        kernel.calls, rate, bandwidth, kernel.name);
+                        kernel.calls, rate, ofPeak, bandwidth, ofBand,
+                        kernel.name);
       array.push_back(std::move(entry));
     }
-    text() << formatv("{0,8:f4}  kernels; {1:f4} ms a run, {2} runs, {3} "
-                      "threads\n",
-                      sum, wholeMs, runs, instance->threads());
+    text() << formatv("{0,8:f4}  kernels, {1:f0}% of {2:f4} ms a run; {3} "
+                      "runs, {4} threads\n"
+                      "roof: {5:f0} GFLOP/s ({6}), {7:f1} GB/s read from "
+                      "memory (measured); above 100% of the latter, caches "
+                      "serve\n",
+                      sum, wholeMs > 0 ? 100 * sum / wholeMs : 0.0, wholeMs,
+                      runs, instance->threads(), roof.gflops, codeIsa(),
+                      roof.gbytes);
+    printHotspots(std::move(kernels), roof);
     report["profile"] = std::move(array);
     report["kernels_ms"] = sum;
     report["run_ms"] = wholeMs;
+    report["peak_gflops"] = roof.gflops;
+    report["read_gb_per_s"] = roof.gbytes;
     report["evidence"] = "measured";
+  }
+
+  /// Where most time lies between what is and what the roof allows.
+  void printHotspots(std::vector<KernelTime> kernels, const Roof &roof) {
+    auto excess = [&](const KernelTime &kernel) {
+      return kernel.ms - leastMs(kernel, roof);
+    };
+    std::stable_sort(kernels.begin(), kernels.end(),
+                     [&](const KernelTime &a, const KernelTime &b) {
+                       return excess(a) > excess(b);
+                     });
+    json::Array hotspots;
+    for (const KernelTime &kernel :
+         ArrayRef<KernelTime>(kernels).take_front(3)) {
+      if (excess(kernel) <= 0)
+        break;
+      text() << formatv("{0}{1:f4} ms above its roof: {2}\n",
+                        hotspots.empty() ? "most to gain: " : "              ",
+                        excess(kernel), kernel.name);
+      hotspots.push_back(json::Object{{"name", kernel.name},
+                                      {"above_roof_ms", excess(kernel)}});
+    }
+    report["hotspots"] = std::move(hotspots);
   }
 
   const Options &options;
