@@ -157,6 +157,24 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     for (int64_t t = 1; t <= threads;
          t = t * 2 > threads && t < threads ? int64_t(threads) : t * 2)
       values.push_back(t);
+  } else if (source == "chunks") {
+    // Parts of some 20 us and more for each thread to take in turn, unless
+    // each part would read large weights anew.
+    double steps = double(facts.reduction);
+    for (int64_t size : facts.shape)
+      steps *= double(size < 0 ? 256 : size);
+    double us = steps / (facts.reduction > 1 ? 5e4 : 2e3) / threads;
+    auto dim =
+        fromSource("parallel_dim", "parallel_dim", facts, target, threads);
+    if (!dim)
+      return dim.takeError();
+    bool rereads =
+        facts.weightBytes > target.l2Bytes / 2 &&
+        dim->options[dim->defaultIndex] != std::to_string(int64_t(rank) - 1);
+    chosen = threads == 1 || rereads ? 1 : us >= 80 ? 4 : us >= 40 ? 2 : 1;
+    values = {1, 2, 4, 8};
+    if (threads == 1)
+      values = {1};
   } else if (source == "vector_loop") {
     bool rowsStay = facts.kind == "matmul" &&
                     facts.weightBytes <= target.l2Bytes / 4 &&

@@ -14,11 +14,12 @@ module attributes {transform.with_named_sequence} {
     %vectors = transform.tune.knob<"vectors"> options = {source = "vectors"} -> !transform.param<i64>
     %bits = transform.tune.knob<"vector_bits"> options = {source = "vector_bits"} -> !transform.param<i64>
     %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>
+    %chunks = transform.tune.knob<"chunks"> options = {source = "chunks"} -> !transform.param<i64>
     %dim = transform.tune.knob<"parallel_dim"> options = {source = "parallel_dim"} -> !transform.param<i64>
     %unroll = transform.tune.knob<"unroll"> options = [1, 2, 4, 8] -> !transform.param<i64>
 
     %root = transform.structured.match attributes {pto.root} in %kernel : (!transform.any_op) -> !transform.any_op
-    %part = transform.pto.distribute %root dim(%dim) threads(%threads) multiple_of(%vectors) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
+    %part = transform.pto.distribute %root dim(%dim) threads(%threads) chunks(%chunks) multiple_of(%vectors) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
     transform.pto.microkernel %part tile_sizes [%vectors] unroll [%unroll] vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.yield
   }

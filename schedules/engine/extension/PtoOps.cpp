@@ -225,15 +225,41 @@ static OpFoldResult chunkSize(RewriterBase &b, linalg::LinalgOp op, int64_t d,
       .getResult();
 }
 
+/// How many of `units` (of `unit` iterations each, `extent` in all) make a
+/// chunk for about `chunks` of them per thread. Sizes that do not divide the
+/// extent are known at run time only, which costs about 15 %.
+static int64_t unitsPerChunk(int64_t extent, int64_t unit, int64_t threads,
+                             int64_t chunks) {
+  int64_t units = llvm::divideCeil(extent, unit);
+  int64_t largest = llvm::divideCeil(units, threads);
+  int64_t smallest =
+      chunks <= 1 ? largest
+                  : std::max<int64_t>(1, units * 2 / (threads * chunks * 3));
+  int64_t best = largest;
+  double bestCost = 0;
+  for (int64_t size = largest; size >= smallest; --size) {
+    int64_t count = llvm::divideCeil(units, size);
+    double cost = double(llvm::divideCeil(count, threads) * size) *
+                  (extent % (size * unit) ? 1.15 : 1.0);
+    if (bestCost == 0 || cost <= bestCost) {
+      bestCost = cost;
+      best = size;
+    }
+  }
+  return best;
+}
+
 DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
                                                 TransformResults &results,
                                                 TransformState &state) {
   FailureOr<int64_t> dim = integerOf(state, getDim());
   FailureOr<int64_t> threads = integerOf(state, getThreads());
-  FailureOr<int64_t> multiple = 1;
+  FailureOr<int64_t> chunks = 1, multiple = 1;
+  if (getChunks())
+    chunks = integerOf(state, getChunks());
   if (getMultipleOf())
     multiple = integerOf(state, getMultipleOf());
-  if (failed(dim) || failed(threads) || failed(multiple))
+  if (failed(dim) || failed(threads) || failed(chunks) || failed(multiple))
     return emitDefiniteFailure() << "expects integer params";
   SmallVector<Operation *> tiled;
   for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
@@ -265,11 +291,11 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
                                     rewriter.getIndexAttr(0));
     if (dynamic) {
       rewriter.setInsertionPoint(linalgOp);
-      sizes[loop] = chunkSize(rewriter, linalgOp, d, unit, *threads);
+      sizes[loop] = chunkSize(rewriter, linalgOp, d, unit,
+                              *threads * std::max<int64_t>(1, *chunks));
     } else {
-      int64_t units = llvm::divideCeil(extent, unit);
       sizes[loop] = rewriter.getIndexAttr(
-          int64_t(llvm::divideCeil(units, *threads)) * unit);
+          unitsPerChunk(extent, unit, *threads, *chunks) * unit);
     }
     auto chain = pto::schedules::tileChain(rewriter, linalgOp, sizes, {},
                                            /*parallel=*/true);
@@ -286,6 +312,7 @@ void DistributeOp::getEffects(
   consumesHandle(getTargetMutable(), effects);
   onlyReadsHandle(getDimMutable(), effects);
   onlyReadsHandle(getThreadsMutable(), effects);
+  onlyReadsHandle(getChunksMutable(), effects);
   onlyReadsHandle(getMultipleOfMutable(), effects);
   producesHandle(getOperation()->getOpResults(), effects);
   modifiesPayload(effects);

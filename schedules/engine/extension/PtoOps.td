@@ -111,7 +111,7 @@ def SplitPrepackOp : PtoOp<"split_prepack"> {
   let assemblyFormat = "$target attr-dict `:` type($target)";
 }
 
-def DistributeOp : PtoOp<"distribute"> {
+def DistributeOp : PtoOp<"distribute", [AttrSizedOperandSegments]> {
   let summary = "Split a chain among threads along one dim of its result";
   let description = [{
     Tiles `target`, with the linalg ops that it alone consumes, into at most
@@ -119,7 +119,9 @@ def DistributeOp : PtoOp<"distribute"> {
     one scf.forall. Chunks are multiples of the panels in which operands
     are packed along the dim, or else of `multiple_of`, so that neither panels
     nor register tiles are cut; dims that number independent products are cut
-    anywhere. A size known at run time is divided then. With
+    anywhere. With `chunks`, there are about so many for each thread: threads take
+    one after the other, so that one that is interrupted does not keep the
+    others waiting; fewer if that shares the work out more evenly. A size known at run time is divided then. With
     one thread, or when the dim has only one chunk, the
     target itself is returned.
 
@@ -130,11 +132,12 @@ def DistributeOp : PtoOp<"distribute"> {
   }];
   let arguments = (ins TransformHandleTypeInterface:$target,
       TransformParamTypeInterface:$dim, TransformParamTypeInterface:$threads,
+      Optional<TransformParamTypeInterface>:$chunks,
       Optional<TransformParamTypeInterface>:$multiple_of);
   let results = (outs TransformHandleTypeInterface:$tiled);
   let assemblyFormat = [{
     $target `dim` `(` $dim `)` `threads` `(` $threads `)`
-    (`multiple_of` `(` $multiple_of^ `)`)?
+    (`chunks` `(` $chunks^ `)`)? (`multiple_of` `(` $multiple_of^ `)`)?
     attr-dict `:` functional-type(operands, results)
   }];
 }

