@@ -7,6 +7,7 @@
 #include "targets/Features.h"
 #include "targets/cpu/runtime/pto_features.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/TargetParser/Triple.h"
@@ -53,6 +54,13 @@ std::vector<std::string> codeFeatures(const Target &target) {
     if (mask >> i & 1)
       features.push_back(names[i]);
   return features;
+}
+
+uint64_t x86FeatureBit(llvm::StringRef name) {
+  for (auto [i, known] : llvm::enumerate(x86Names))
+    if (name == known)
+      return uint64_t(1) << i;
+  return 0;
 }
 
 bool runsOn(const Target &target, const Target &host) {

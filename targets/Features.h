@@ -10,6 +10,7 @@
 #define PTO_TARGETS_FEATURES_H
 
 #include "targets/Target.h"
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ std::vector<std::string> codeFeatures(const Target &target);
 /// The same as a mask: bit i is row i of the table of the target's
 /// architecture.
 uint64_t codeFeatureMask(const Target &target);
+
+/// The bit of an x86 feature, by LLVM's name, in such a mask; 0 if the table
+/// has none of that name.
+uint64_t x86FeatureBit(llvm::StringRef name);
 
 /// True if code generated for `target` runs on `host`.
 bool runsOn(const Target &target, const Target &host);

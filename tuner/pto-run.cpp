@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "targets/Features.h"
 #include "targets/Host.h"
 #include "targets/cpu/Peak.h"
-#include "targets/cpu/runtime/pto_features.h"
 #include "tuner/Artifact.h"
 #include "tuner/Compare.h"
 #include "tuner/FileChecks.h"
@@ -525,20 +525,10 @@ private:
 
   /// The instructions that the code may use at most.
   const char *codeIsa() const {
-    bool narrow = llvm::StringRef(targets::fmaIsa()) == "avx512" &&
-                  !(artifact.model().features & avx512Bit());
+    bool narrow =
+        llvm::StringRef(targets::fmaIsa()) == "avx512" &&
+        !(artifact.model().features & targets::x86FeatureBit("avx512f"));
     return narrow ? "avx2" : targets::fmaIsa();
-  }
-
-  static uint64_t avx512Bit() {
-    const char *names[] = {
-#define PTO_NAME(name, ...) name,
-        PTO_X86_FEATURES(PTO_NAME)
-#undef PTO_NAME
-    };
-    auto *found = std::find(std::begin(names), std::end(names),
-                            llvm::StringRef("avx512f"));
-    return uint64_t(1) << (found - std::begin(names));
   }
 
   void measurePeak() {
@@ -633,7 +623,10 @@ private:
   void printProfile(const std::vector<uint64_t> &ns, size_t runs,
                     double wholeMs) {
     std::vector<KernelTime> kernels = byKernel(ns, runs);
-    Roof roof = {targets::measureFmaPeak(instance->threads(), codeIsa()),
+    // --peak has measured it.
+    std::optional<double> peak = report.getNumber("peak_gflops");
+    Roof roof = {peak ? *peak
+                      : targets::measureFmaPeak(instance->threads(), codeIsa()),
                  targets::measureReadBandwidth(instance->threads())};
     double sum = 0;
     for (const KernelTime &kernel : kernels)

@@ -98,6 +98,19 @@ MicroKernelOptions readOptions(DictionaryAttr attr) {
 
 } // namespace
 
+bool numbersProducts(linalg::LinalgOp anchor, AffineExpr loop) {
+  SmallVector<unsigned> reductions;
+  anchor.getReductionDims(reductions);
+  return anchor.getNumDpsInputs() == 2 &&
+         llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
+           AffineMap map = anchor.getMatchingIndexingMap(in);
+           return llvm::is_contained(map.getResults(), loop) &&
+                  llvm::any_of(reductions, [&](unsigned r) {
+                    return map.isFunctionOfDim(r);
+                  });
+         });
+}
+
 llvm::Error markMicroKernel(linalg::LinalgOp root,
                             const MicroKernelOptions &options) {
   if (root->hasAttr(kMicroKernel) || root->hasAttr(kFused))

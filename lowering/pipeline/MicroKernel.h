@@ -41,6 +41,11 @@ struct MicroKernelOptions {
   bool prefetch = false;
 };
 
+/// True if `loop` of `anchor`, a product of two inputs, numbers independent
+/// products: both inputs have it, beside what is summed. Nothing is shared
+/// along it, wherever it lies in the result.
+bool numbersProducts(mlir::linalg::LinalgOp anchor, mlir::AffineExpr loop);
+
 /// Marks `root`, a linalg op on tensors, and what can be fused with it. An
 /// error is a precondition that does not hold, with the reason; nothing is
 /// marked then. An op that is part of a micro-kernel already is left alone.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "schedules/engine/Knobs.h"
+#include "lowering/pipeline/MicroKernel.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "schedules/engine/extension/KernelKind.h"
 #include "llvm/Support/MathExtras.h"
@@ -27,7 +28,7 @@ KernelFacts factsOf(Operation *kernel) {
   AffineMap out = anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0));
   if (out.getNumResults() == facts.shape.size())
     for (unsigned d = 0; d < out.getNumResults(); ++d)
-      facts.batch[d] = numbersProducts(anchor, d);
+      facts.batch[d] = lowering::numbersProducts(anchor, out.getResult(d));
   facts.elementBits = 8;
   for (Value v : anchor->getOperands()) {
     Type t = getElementTypeOrSelf(v.getType());

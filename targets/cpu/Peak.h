@@ -16,8 +16,8 @@ const char *fmaIsa();
 
 /// GFLOP/s of f32 fused multiply-adds (two operations each) on registers, with
 /// `threads` threads and the instructions of `isa`, a name as above (one that
-/// this CPU has; else its widest). Takes about 0.2 s. The best of many short slices: other
-/// load on the machine lowers single slices, not the roof.
+/// this CPU has; else its widest). Takes about 0.2 s. The best of many short
+/// slices: other load on the machine lowers single slices, not the roof.
 double measureFmaPeak(unsigned threads, const char *isa = fmaIsa());
 
 /// GB/s of reading memory beyond the caches, with `threads` threads.

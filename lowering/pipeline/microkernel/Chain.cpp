@@ -121,18 +121,10 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
       rowLoop = reductionLoops[0];
   }
 
-  // A dim that both factors have says which product it is: nothing is shared
-  // along it, wherever it lies in the result.
   auto isBatch = [&](unsigned d) {
-    if (!anchor || anchor.getNumDpsInputs() != 2 || d + 1 == rank)
-      return false;
-    return llvm::all_of(anchor.getDpsInputOperands(), [&](OpOperand *in) {
-      AffineMap map = anchor.getMatchingIndexingMap(in);
-      AffineExpr loop = getAffineDimExpr(anchorLoop[d], root->getContext());
-      return llvm::is_contained(map.getResults(), loop) &&
-             llvm::any_of(reductionLoops,
-                          [&](unsigned r) { return map.isFunctionOfDim(r); });
-    });
+    return anchor && d + 1 != rank &&
+           numbersProducts(anchor,
+                           getAffineDimExpr(anchorLoop[d], root->getContext()));
   };
   // Tile sizes belong to the last dims that are more than one long (a 1-D
   // convolution's result may be 1x508x1x512); the very last always counts.

@@ -83,22 +83,6 @@ llvm::StringRef kernelKind(Operation *kernel) {
   return "other";
 }
 
-bool numbersProducts(linalg::LinalgOp anchor, unsigned d) {
-  AffineMap out = anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0));
-  SmallVector<unsigned> reductions;
-  anchor.getReductionDims(reductions);
-  return anchor.getNumDpsInputs() == 2 && d < out.getNumResults() &&
-         llvm::all_of(
-             anchor.getDpsInputOperands(),
-             [&](OpOperand *in) {
-               AffineMap map = anchor.getMatchingIndexingMap(in);
-               return llvm::is_contained(map.getResults(), out.getResult(d)) &&
-                      llvm::any_of(reductions, [&](unsigned r) {
-                        return map.isFunctionOfDim(r);
-                      });
-             });
-}
-
 bool hasWeights(Operation *kernel) {
   linalg::LinalgOp op = anchorOf(kernel);
   if (!op || op.getNumDpsInputs() < 2)

@@ -22,10 +22,6 @@ mlir::linalg::LinalgOp rootOf(mlir::Operation *kernel);
 /// "rowwise" for a kernel of ops on rows (`pto.rowwise`).
 llvm::StringRef kernelKind(mlir::Operation *kernel);
 
-/// True if dim `d` of the result of `anchor`, a product of two inputs, numbers
-/// independent products: both inputs have it, beside what is summed.
-bool numbersProducts(mlir::linalg::LinalgOp anchor, unsigned d);
-
 /// True if the anchor's second input is a weight of the kernel (an argument
 /// with `pto.role = "weight"`, or a reshape of one).
 bool hasWeights(mlir::Operation *kernel);

@@ -279,7 +279,11 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
     linalg::LinalgOp anchor =
         pto::schedules::anchorOf(linalgOp->getParentOfType<func::FuncOp>());
     // Register tiles do not extend over several products.
-    bool hasTiles = !anchor || !pto::schedules::numbersProducts(anchor, d);
+    AffineMap made =
+        anchor ? anchor.getMatchingIndexingMap(anchor.getDpsInitOperand(0))
+               : AffineMap();
+    bool hasTiles = !made || d >= made.getNumResults() ||
+                    !pto::lowering::numbersProducts(anchor, made.getResult(d));
     if (unit == 1 && hasTiles)
       unit = std::max<int64_t>(1, *multiple);
     bool dynamic = ShapedType::isDynamic(extent);

@@ -19,8 +19,8 @@ struct TiledChain {
 
 /// Tiles `root` by `sizes` (per loop of root; 0: not tiled) and pulls the
 /// linalg ops that only the chain consumes into the loops, also those that
-/// several of its ops read at the same place; pads and packs stay outside. `parallel` makes one scf.forall, which reductions must not be part
-/// of.
+/// several of its ops read at the same place; pads and packs stay outside.
+/// `parallel` makes one scf.forall, which reductions must not be part of.
 mlir::FailureOr<TiledChain> tileChain(mlir::RewriterBase &rewriter,
                                       mlir::linalg::LinalgOp root,
                                       llvm::ArrayRef<mlir::OpFoldResult> sizes,
