@@ -41,24 +41,44 @@ static bool canEvaluate(Type type) {
   return type.isIntOrIndexOrFloat();
 }
 
+/// True for the first parts of a concatenation: `insert` and those below it
+/// leave elements of a tensor.empty unwritten. (Parts never overlap.)
+static bool leavesGaps(tensor::InsertSliceOp insert) {
+  int64_t written = 0, size = insert.getResultType().getNumElements();
+  Value into = insert.getResult();
+  while (auto part = into.getDefiningOp<tensor::InsertSliceOp>()) {
+    written += part.getSourceType().getNumElements();
+    into = part.getDest();
+  }
+  return into.getDefiningOp<tensor::EmptyOp>() && written < size;
+}
+
 /// The constant results that the rest of `main` uses.
 static SmallVector<Value> findRoots(func::FuncOp main) {
+  Block &block = main.getBody().front();
   ConstantValues constants;
+  llvm::SmallPtrSet<Operation *, 32> moved;
   SmallVector<Value> roots;
-  for (Operation &op : main.getBody().front()) {
+  for (Operation &op : llvm::reverse(block)) {
     if (op.getNumResults() == 0 || isTrivial(&op) ||
         !constants.isConstant(op.getResult(0)))
       continue;
-    for (Value result : op.getResults()) {
-      bool used = llvm::any_of(result.getUsers(), [&](Operation *user) {
-        Operation *outer = main.getBody().front().findAncestorOpInBlock(*user);
-        return outer->getNumResults() == 0 ||
-               !constants.isConstant(outer->getResult(0));
+    auto staysUsed = [&](Value result) {
+      return llvm::any_of(result.getUsers(), [&](Operation *user) {
+        return !moved.contains(block.findAncestorOpInBlock(*user));
       });
-      if (used && canEvaluate(result.getType()))
+    };
+    // A constant with gaps would store what happened to be in memory.
+    auto insert = dyn_cast<tensor::InsertSliceOp>(op);
+    if (insert && canEvaluate(insert.getType()) && leavesGaps(insert) &&
+        staysUsed(insert))
+      continue;
+    moved.insert(&op);
+    for (Value result : llvm::reverse(op.getResults()))
+      if (staysUsed(result) && canEvaluate(result.getType()))
         roots.push_back(result);
-    }
   }
+  std::reverse(roots.begin(), roots.end());
   return roots;
 }
 

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 
-import numpy as np
 import onnx
 import small_models
 import testdata
@@ -32,29 +31,8 @@ def report(path):
 def attention():
     net, heads, size = small_models.Net(5), 3, 8
     width = heads * size
-    ints = lambda *values: net.constant(np.array(values, np.int64))
-
-    def split(x, perm):
-        parts = net.node("Reshape", [x, ints(0, 0, heads, size)])
-        return net.node("Transpose", [parts], perm=perm)
-
-    def project(x, n_in, n_out):
-        return net.node("Add", [net.node("MatMul", [x, net.weight(n_in, n_out)]),
-                                net.weight(n_out)])
-
-    q = split(project("x", width, width), [0, 2, 1, 3])
-    k = split(project("x", width, width), [0, 2, 3, 1])
-    v = split(project("x", width, width), [0, 2, 1, 3])
-    scores = net.node("Mul", [net.node("MatMul", [q, k]), net.constant(np.float32(size**-0.5))])
-    mixed = net.node("MatMul", [net.node("Softmax", [scores], axis=-1), v])
-    y = net.node("Reshape", [net.node("Transpose", [mixed], perm=[0, 2, 1, 3]),
-                             ints(0, 0, width)])
-    y = net.node("Add", ["x", project(y, width, width)])
-    y = net.node("LayerNormalization", [y, net.positive(width), net.weight(width)])
-    h = project(y, width, 50)
-    gelu = net.node("Erf", [net.node("Mul", [h, net.constant(np.float32(0.5**0.5))])])
-    h = net.node("Mul", [h, net.node("Add", [gelu, net.constant(np.float32(1))])])
-    y = net.node("Add", [y, project(h, 50, width)])
+    y = net.layer_norm(net.node("Add", ["x", net.attention("x", heads, size)]), width)
+    y = net.node("Add", [y, net.linear(net.gelu(net.linear(y, width, 50)), 50, width)])
     return net.model({"x": ["batch", "length", width]}, y)
 
 

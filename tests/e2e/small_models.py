@@ -60,6 +60,34 @@ class Net:
     def dense(self, x, n_in, n_out):
         return self.node("Gemm", [x, self.weight(n_out, n_in), self.weight(n_out)], transB=1)
 
+    def ints(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def linear(self, x, n_in, n_out):
+        return self.node("Add", [self.node("MatMul", [x, self.weight(n_in, n_out)]), self.weight(n_out)])
+
+    def layer_norm(self, x, width):
+        return self.node("LayerNormalization", [x, self.positive(width), self.weight(width)], axis=-1)
+
+    def gelu(self, x):
+        gate = self.node("Erf", [self.node("Mul", [x, self.constant(np.float32(0.5**0.5))])])
+        half = self.node("Mul", [x, self.constant(np.float32(0.5))])
+        return self.node("Mul", [half, self.node("Add", [gate, self.constant(np.float32(1))])])
+
+    def attention(self, x, heads, size):
+        """x: batch x length x (heads * size); so is the result."""
+        width = heads * size
+
+        def project(perm):
+            parts = self.node("Reshape", [self.linear(x, width, width), self.ints(0, 0, heads, size)])
+            return self.node("Transpose", [parts], perm=perm)
+
+        q, k, v = project([0, 2, 1, 3]), project([0, 2, 3, 1]), project([0, 2, 1, 3])
+        scores = self.node("Mul", [self.node("MatMul", [q, k]), self.constant(np.float32(size**-0.5))])
+        mixed = self.node("MatMul", [self.node("Softmax", [scores], axis=-1), v])
+        mixed = self.node("Transpose", [mixed], perm=[0, 2, 1, 3])
+        return self.linear(self.node("Reshape", [mixed, self.ints(0, 0, width)]), width, width)
+
     def model(self, inputs, output):
         """`inputs`: name to shape; a string is a dynamic dim."""
         graph = helper.make_graph(
@@ -132,7 +160,23 @@ def batch():
     return net.model({"x": ["batch", 5, 19, 17]}, net.dense(x, 33, 4)), {"x": [3, 5, 19, 17]}
 
 
-MODELS = {"mlp": mlp, "residual": residual, "mobile": mobile, "batch": batch}
+def encoder():
+    """Patches after a class token, one block of attention, the token classified."""
+    net, heads, size = Net(6), 3, 8
+    width, patches = heads * size, 7 * 6
+    weights = [net.weight(width, 3, 4, 4), net.weight(width)]
+    x = net.node("Conv", ["x", *weights], kernel_shape=[4, 4], strides=[4, 4])
+    x = net.node("Transpose", [net.node("Reshape", [x, net.ints(0, width, -1)])], perm=[0, 2, 1])
+    x = net.node("Concat", [net.weight(1, 1, width), x], axis=1)
+    x = net.node("Add", [x, net.weight(1, 1 + patches, width)])
+    x = net.node("Add", [x, net.attention(net.layer_norm(x, width), heads, size)])
+    y = net.gelu(net.linear(net.layer_norm(x, width), width, 4 * width))
+    x = net.node("Add", [x, net.linear(y, 4 * width, width)])
+    x = net.node("Gather", [net.layer_norm(x, width), net.constant(np.int64(0))], axis=1)
+    return net.model({"x": [1, 3, 28, 24]}, net.dense(x, width, 10)), {}
+
+
+MODELS = {"mlp": mlp, "residual": residual, "mobile": mobile, "batch": batch, "encoder": encoder}
 
 
 def make(folder):
