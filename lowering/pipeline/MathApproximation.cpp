@@ -58,15 +58,14 @@ struct ExpPattern : public OpRewritePattern<math::ExpOp> {
     auto add = [&](Value x, Value y) -> Value {
       return arith::AddFOp::create(b, loc, x, y, contract);
     };
-    // The compare is false for NaN, and NaN stays: one instruction on x86.
-    auto clamp = [&](Value x, float bound, arith::CmpFPredicate when) -> Value {
-      Value limit = f(bound);
-      Value take = arith::CmpFOp::create(b, loc, when, limit, x);
-      return arith::SelectOp::create(b, loc, take, limit, x);
-    };
-
-    Value x = clamp(op.getOperand(), -104.5f, arith::CmpFPredicate::OGT);
-    x = clamp(x, 89.5f, arith::CmpFPredicate::OLT);
+    // The compares are false for NaN, and NaN stays: one instruction on x86.
+    Value x = op.getOperand(), low = f(-104.5f), high = f(89.5f);
+    Value isZero =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, low, x);
+    x = arith::SelectOp::create(b, loc, isZero, low, x);
+    Value isInfinite =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, high, x);
+    x = arith::SelectOp::create(b, loc, isInfinite, high, x);
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
     constexpr float magic = 12582912.0f;
     constexpr int32_t magicBits = 0x4B400000;
@@ -80,6 +79,9 @@ struct ExpPattern : public OpRewritePattern<math::ExpOp> {
       p = add(mul(p, r), f(c));
     p = add(add(mul(p, mul(r, r)), r), f(1.0f));
 
+    // Underflow in the products below would cost a hundred cycles for each of
+    // the elements that a mask of attention has made very negative.
+    p = arith::SelectOp::create(b, loc, isZero, f(0.0f), p);
     Value bits = arith::BitcastOp::create(b, loc, intType, shifted);
     Value exponent = arith::SubIOp::create(b, loc, bits, i(magicBits));
     Value half = arith::ShRSIOp::create(b, loc, exponent, i(1));

@@ -305,6 +305,10 @@ LogicalResult lowerToLLVM(ModuleOp module, const targets::Target &target) {
     return failure();
   if (failed(normaliseResults(module)))
     return failure();
+  // Sizes become types before micro-kernels are made for them.
+  if (failed(cleanUp(module)) ||
+      (splitParallelTails(module) && failed(cleanUp(module))))
+    return failure();
   if (failed(expandMicroKernels(module)) || failed(cleanUp(module)))
     return failure();
   if (failed(eraseSelfCopies(module)) || failed(expandStridedCopies(module)) ||

@@ -23,6 +23,10 @@ mlir::LogicalResult eraseSelfCopies(mlir::ModuleOp module);
 /// former, so this comes last.
 mlir::LogicalResult expandStridedCopies(mlir::ModuleOp module);
 
+/// The last chunk of a parallel loop gets a body of its own where its size is
+/// another, so that both bodies have static sizes. True if any loop changed.
+bool splitParallelTails(mlir::ModuleOp module);
+
 /// Refuses what must not reach code: stack buffers beyond 256 KiB, vectors
 /// beyond 4096 elements. The messages start with "too large:".
 mlir::LogicalResult checkBuffers(mlir::ModuleOp module);

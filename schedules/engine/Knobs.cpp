@@ -110,6 +110,49 @@ static std::vector<std::string> numbers(llvm::ArrayRef<int64_t> values) {
   return out;
 }
 
+/// About how many cycles the slowest of `threads` takes if they share dim `d`
+/// of the result. Chunks are whole register tiles. Every thread reads the
+/// second factor unless it has columns or products of its own, and the first
+/// one unless it has rows or products of its own.
+static double cyclesOfThread(size_t d, size_t rowDim, int64_t m, int64_t n,
+                             int64_t width, unsigned threads,
+                             const KernelFacts &facts,
+                             const targets::Target &target) {
+  bool columns = d + 1 == facts.shape.size();
+  bool tiled = facts.kind == "matmul" || facts.kind == "conv";
+  RegisterTile tile{1, 1};
+  if (tiled)
+    tile = bestRegisterTile(m, n, width, target.vectorRegisters);
+  int64_t unit = columns                                 ? tile.vectors * width
+                 : facts.kind == "matmul" && d == rowDim ? tile.rows
+                                                         : 1;
+  // A size known at run time may be small.
+  int64_t size = facts.shape[d] < 0 ? 256 : facts.shape[d];
+  double unknown = facts.shape[d] < 0 ? 1.4 : 1.0;
+  int64_t units = llvm::divideCeil(size, unit);
+  int64_t chunk =
+      std::min(size, int64_t(llvm::divideCeil(units, threads)) * unit);
+  // Whole products, rows or columns of the others dims' full extent.
+  double steps = double(facts.reduction);
+  for (size_t other = 0; other + 1 < facts.shape.size(); ++other)
+    if (other != rowDim && other != d)
+      steps *= double(std::max<int64_t>(1, facts.shape[other]));
+  if (!columns && d != rowDim)
+    steps *= double(chunk);
+  double compute = steps * cyclesPerStep(tile, d == rowDim ? chunk : m,
+                                         columns ? chunk : n, width);
+  auto read = [&](int64_t bytes, bool shared) {
+    double bytesPerCycle = bytes > target.l2Bytes / 2 ? 8 : 32;
+    return double(bytes) / bytesPerCycle / (shared ? threads : 1);
+  };
+  bool products = d < facts.batch.size() && facts.batch[d];
+  double memory = 0;
+  if (tiled)
+    memory = read(facts.weightBytes, columns || products) +
+             read(facts.streamBytes, !columns || products);
+  return (compute + memory) * unknown;
+}
+
 /// The options of a source, the default first.
 static llvm::Expected<Knob> fromSource(llvm::StringRef name,
                                        llvm::StringRef source,
@@ -183,33 +226,16 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     chosen = rowsStay ? -1 : 0;
     values = {0, -1, 1};
   } else if (source == "parallel_dim") {
-    // The outermost dim that keeps all threads equally busy, in chunks of
-    // register tiles and of one size if possible (then sizes stay static).
-    RegisterTile tile = bestRegisterTile(m, n, width, target.vectorRegisters);
-    bool tiled = facts.kind == "matmul" || facts.kind == "conv";
+    // The outermost dim along which the slowest thread is done first.
     double best = 0;
     for (size_t d = 0; d < rank; ++d) {
-      int64_t size = facts.shape[d] < 0 ? 256 : facts.shape[d];
-      if (size == 1)
+      if (facts.shape[d] == 1)
         continue;
       values.push_back(int64_t(d));
-      int64_t unit = 1;
-      if (tiled && d + 1 == rank)
-        unit = tile.vectors * width;
-      else if (facts.kind == "matmul" && d == rowDim)
-        unit = tile.rows;
-      else if (d + 1 == rank)
-        unit = width;
-      int64_t units = llvm::divideCeil(size, unit);
-      int64_t chunk = llvm::divideCeil(units, int64_t(threads));
-      double busy = double(units) / double(chunk * threads);
-      bool even = size % (chunk * unit) == 0;
-      double score = busy * (even ? 1.0 : 0.85);
-      // May be small at run time.
-      if (facts.shape[d] < 0)
-        score *= 0.7;
-      if (score > best * 1.02) {
-        best = score;
+      double cycles =
+          cyclesOfThread(d, rowDim, m, n, width, threads, facts, target);
+      if (best == 0 || cycles < best * 0.98) {
+        best = cycles;
         chosen = int64_t(d);
       }
     }

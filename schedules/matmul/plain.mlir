@@ -20,7 +20,7 @@ module attributes {transform.with_named_sequence} {
     %unroll = transform.tune.knob<"unroll"> options = [1, 2, 4] -> !transform.param<i64>
 
     %root = transform.structured.match attributes {pto.root} in %kernel : (!transform.any_op) -> !transform.any_op
-    %part = transform.pto.distribute %root dim(%dim) threads(%threads) chunks(%chunks) multiple_of(%rows) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
+    %part = transform.pto.distribute %root dim(%dim) threads(%threads) chunks(%chunks) multiple_of(%rows, %panel) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
     transform.pto.microkernel %part tile_sizes [%rows, %panel] unroll [%unroll] vector_loop(%loop) vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.yield
   }

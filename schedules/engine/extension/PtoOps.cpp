@@ -226,8 +226,9 @@ static OpFoldResult chunkSize(RewriterBase &b, linalg::LinalgOp op, int64_t d,
 }
 
 /// How many of `units` (of `unit` iterations each, `extent` in all) make a
-/// chunk for about `chunks` of them per thread. Sizes that do not divide the
-/// extent are known at run time only, which costs about 15 %.
+/// chunk for about `chunks` of them per thread: the size with which the slowest
+/// thread is done first; of several, the smallest. A last chunk of another size
+/// is code of its own, which costs a little.
 static int64_t unitsPerChunk(int64_t extent, int64_t unit, int64_t threads,
                              int64_t chunks) {
   int64_t units = llvm::divideCeil(extent, unit);
@@ -240,7 +241,7 @@ static int64_t unitsPerChunk(int64_t extent, int64_t unit, int64_t threads,
   for (int64_t size = largest; size >= smallest; --size) {
     int64_t count = llvm::divideCeil(units, size);
     double cost = double(llvm::divideCeil(count, threads) * size) *
-                  (extent % (size * unit) ? 1.15 : 1.0);
+                  (extent % (size * unit) ? 1.02 : 1.0);
     if (bestCost == 0 || cost <= bestCost) {
       bestCost = cost;
       best = size;
@@ -254,13 +255,20 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
                                                 TransformState &state) {
   FailureOr<int64_t> dim = integerOf(state, getDim());
   FailureOr<int64_t> threads = integerOf(state, getThreads());
-  FailureOr<int64_t> chunks = 1, multiple = 1;
+  FailureOr<int64_t> chunks = 1;
   if (getChunks())
     chunks = integerOf(state, getChunks());
-  if (getMultipleOf())
-    multiple = integerOf(state, getMultipleOf());
-  if (failed(dim) || failed(threads) || failed(chunks) || failed(multiple))
+  SmallVector<int64_t> multiples;
+  for (Value param : getMultipleOf()) {
+    FailureOr<int64_t> multiple = integerOf(state, param);
+    if (failed(multiple))
+      return emitDefiniteFailure() << "expects integer params";
+    multiples.push_back(*multiple);
+  }
+  if (failed(dim) || failed(threads) || failed(chunks))
     return emitDefiniteFailure() << "expects integer params";
+  if (multiples.size() > 2)
+    return emitDefiniteFailure() << "takes at most two of multiple_of";
   SmallVector<Operation *> tiled;
   for (Operation *target : llvm::to_vector(state.getPayloadOps(getTarget()))) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(target);
@@ -284,8 +292,9 @@ DiagnosedSilenceableFailure DistributeOp::apply(TransformRewriter &rewriter,
                : AffineMap();
     bool hasTiles = !made || d >= made.getNumResults() ||
                     !pto::lowering::numbersProducts(anchor, made.getResult(d));
-    if (unit == 1 && hasTiles)
-      unit = std::max<int64_t>(1, *multiple);
+    if (unit == 1 && hasTiles && !multiples.empty())
+      unit = std::max<int64_t>(1, d + 1 == rank ? multiples.back()
+                                                : multiples.front());
     bool dynamic = ShapedType::isDynamic(extent);
     if (*threads <= 1 || (!dynamic && extent <= unit)) {
       tiled.push_back(target);

@@ -119,11 +119,12 @@ def DistributeOp : PtoOp<"distribute", [AttrSizedOperandSegments]> {
     one scf.forall. Chunks are multiples of the panels in which operands
     are packed along the dim, or else of `multiple_of`, so that neither panels
     nor register tiles are cut; dims that number independent products are cut
-    anywhere. With `chunks`, there are about so many for each thread: threads take
-    one after the other, so that one that is interrupted does not keep the
-    others waiting; fewer if that shares the work out more evenly. A size known at run time is divided then. With
-    one thread, or when the dim has only one chunk, the
-    target itself is returned.
+    anywhere. Of two values there, the second is for the last dim, the first for
+    all others. With `chunks`, there are about so many for each thread: threads
+    take one after the other, so that one that is interrupted does not keep the
+    others waiting; fewer if that shares the work out more evenly. A size known
+    at run time is divided then. With one thread, or when the dim has only one
+    chunk, the target itself is returned.
 
     #### Return modes
 
@@ -133,7 +134,7 @@ def DistributeOp : PtoOp<"distribute", [AttrSizedOperandSegments]> {
   let arguments = (ins TransformHandleTypeInterface:$target,
       TransformParamTypeInterface:$dim, TransformParamTypeInterface:$threads,
       Optional<TransformParamTypeInterface>:$chunks,
-      Optional<TransformParamTypeInterface>:$multiple_of);
+      Variadic<TransformParamTypeInterface>:$multiple_of);
   let results = (outs TransformHandleTypeInterface:$tiled);
   let assemblyFormat = [{
     $target `dim` `(` $dim `)` `threads` `(` $threads `)`
