@@ -196,6 +196,12 @@ static llvm::Expected<Knob> fromSource(llvm::StringRef name,
     for (int64_t v = 1; v <= 8 && (v == 1 || v / 2 * width < n); v *= 2)
       values.push_back(v * width);
     chosen = values[std::min<size_t>(values.size() - 1, 2)];
+  } else if (source == "block_rows") {
+    // What passes from one step to the next in half of the L1 cache; 0: all.
+    values = {0, 2, 4, 8, 16, 32};
+    for (int64_t rows : values)
+      if (rows * n * facts.elementBits / 8 <= target.l1Bytes / 2)
+        chosen = rows;
   } else if (source == "threads") {
     chosen = threads;
     for (int64_t t = 1; t <= threads;

@@ -10,14 +10,18 @@
 //   vector_bits  the target's vector width, and half of it
 //   rows         register tile along the result's last but one dim
 //   panel        register tile along the last dim, whole vectors
+//   vectors      whole vectors per step of a kernel without register tiles
+//   block_rows   rows that fit half of the L1 cache; 0: all
 //   threads      1 .. the limit
-//   parallel_dim the result's dims that can be split among threads
+//   chunks       parts that each thread takes, one after the other
+//   parallel_dim the result's dims that can be split among threads; the one with
+//                which the slowest thread is done first
 //   vector_loop  where the loop over the last dim goes: outermost (a panel of
 //                weights stays in the cache, rows stream), or innermost for
 //                products whose weights stay in L2 while rows and result
 //                exceed it
 // `rows` and `panel` default to the pair with the least estimated cycles per
-// reduction step over the whole kernel, tails included (RegisterTile.cpp).
+// reduction step over the whole kernel, tails included.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTO_SCHEDULES_ENGINE_KNOBS_H

@@ -25,7 +25,9 @@ module attributes {transform.with_named_sequence} {
     %anchor = transform.structured.match attributes {pto.anchor} in %kernel : (!transform.any_op) -> !transform.any_op
     transform.pto.pack_operand %anchor[1] tile %panel : (!transform.any_op, !transform.param<i64>) -> ()
     %packs = transform.structured.match attributes {pto.pack} in %kernel : (!transform.any_op) -> !transform.any_op
-    transform.pto.microkernel %packs tile_sizes [%panel] vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    %panels = transform.param.constant 0 : i64 -> !transform.param<i64>
+    %shares = transform.pto.distribute %packs dim(%panels) threads(%threads) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op
+    transform.pto.microkernel %shares tile_sizes [%panel] vector_bits(%bits) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     %root = transform.structured.match attributes {pto.root} in %kernel : (!transform.any_op) -> !transform.any_op
     %part = transform.pto.distribute %root dim(%dim) threads(%threads) chunks(%chunks) multiple_of(%rows, %panel) : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> !transform.any_op

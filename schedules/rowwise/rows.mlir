@@ -12,7 +12,7 @@ module attributes {transform.with_named_sequence} {
   }
 
   transform.named_sequence @__transform_main(%kernel: !transform.any_op) {
-    %rows = transform.tune.knob<"block_rows"> options = [0, 4, 8, 16, 32] -> !transform.param<i64>
+    %rows = transform.tune.knob<"block_rows"> options = {source = "block_rows"} -> !transform.param<i64>
     %vectors = transform.tune.knob<"vectors"> options = {source = "vectors"} -> !transform.param<i64>
     %bits = transform.tune.knob<"vector_bits"> options = {source = "vector_bits"} -> !transform.param<i64>
     %threads = transform.tune.knob<"threads"> options = {source = "threads"} -> !transform.param<i64>

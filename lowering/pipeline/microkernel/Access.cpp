@@ -123,10 +123,13 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
   bool varies = map.isFunctionOfDim(vectorLoop);
   auto type = VectorType::get({chunk.width}, element);
 
-  AccessKey key{operand.getOperandNumber(), {chunk.width}};
-  for (unsigned l = 0; l < map.getNumDims(); ++l)
-    key.second.push_back(map.isFunctionOfDim(l) ? point[l].offset : 0);
-  Value &known = cache[key];
+  auto knownAt = [&](ArrayRef<Index> where) -> Value & {
+    AccessKey key{operand.getOperandNumber(), {chunk.width}};
+    for (unsigned l = 0; l < map.getNumDims(); ++l)
+      key.second.push_back(map.isFunctionOfDim(l) ? where[l].offset : 0);
+    return cache[key];
+  };
+  Value &known = knownAt(point);
   if (known)
     return known;
 
@@ -168,6 +171,32 @@ Value Emitter::access(linalg::LinalgOp op, OpOperand &operand,
     return known = vector::TransferReadOp::create(
                b, loc, type, memory, indices(point), AffineMapAttr::get(minor),
                pad, maskFor(chunk), b.getBoolArrayAttr({true}));
+  }
+  if (!padded && isAcross(op, map, chunk)) {
+    unsigned loop = rootLoop[*crossDim];
+    int64_t begin = at[*crossDim].offset;
+    int64_t first = (point[loop].offset - begin) / nativeWidth * nativeWidth;
+    SmallVector<Index> where(point);
+    where[loop].offset = begin + first;
+    Value pad = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+    AffineMap minor =
+        AffineMap::getMinorIdentityMap(map.getNumResults(), 1, b.getContext());
+    SmallVector<Value> vectors = readAcross(
+        element, first, chunk, [&](int64_t lane, VectorType row, Value mask) {
+          SmallVector<Index> from(where);
+          from[vectorLoop] = from[vectorLoop].plus(lane);
+          return vector::TransferReadOp::create(
+                     b, loc, row, memory, indices(from),
+                     AffineMapAttr::get(minor), pad, mask,
+                     b.getBoolArrayAttr({true}))
+              .getResult();
+        });
+    for (auto [i, v] : llvm::enumerate(vectors)) {
+      SmallVector<Index> there(where);
+      there[loop] = there[loop].plus(int64_t(i));
+      knownAt(there) = v;
+    }
+    return known;
   }
   // Strided: lane by lane.
   if (chunk.lanes < 0) {

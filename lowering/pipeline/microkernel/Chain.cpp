@@ -38,6 +38,18 @@ std::optional<vector::CombiningKind> reductionKind(linalg::LinalgOp op) {
   return std::nullopt;
 }
 
+std::optional<unsigned> crossLoop(AffineMap map, unsigned vectorLoop) {
+  if (map.getNumResults() < 2 || !map.isFunctionOfDim(vectorLoop))
+    return std::nullopt;
+  auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+  if (!last || last.getPosition() == vectorLoop ||
+      llvm::any_of(map.getResults().drop_back(), [&](AffineExpr e) {
+        return e.isFunctionOfDim(last.getPosition());
+      }))
+    return std::nullopt;
+  return last.getPosition();
+}
+
 llvm::Error Chain::analyse(const MicroKernelOptions &options) {
   if (root.getNumDpsInits() != 1)
     return refuse("the op has " + Twine(root.getNumDpsInits()) + " results");
@@ -133,6 +145,15 @@ llvm::Error Chain::analyse(const MicroKernelOptions &options) {
   for (int d = int(rank) - 1; d >= 0 && next >= 0; --d)
     if (d + 1 == int(rank) || (type.getDimSize(d) != 1 && !isBatch(d)))
       tileOf[d] = options.tile[next--];
+  // Squares of native vectors, where an input lies across the result.
+  if (!anchor && nativeWidth >= 4 && nativeWidth <= 16)
+    for (OpOperand *in : root.getDpsInputOperands())
+      if (auto loop =
+              crossLoop(root.getMatchingIndexingMap(in), rootLoop[rank - 1])) {
+        crossDim = llvm::find(rootLoop, *loop) - rootLoop.begin();
+        tileOf[*crossDim] = tileOf[rank - 1] = nativeWidth;
+        break;
+      }
   int64_t position = options.vectorLoop < 0
                          ? rank - 1
                          : std::min<int64_t>(options.vectorLoop, rank - 1);

@@ -34,9 +34,17 @@ struct Chain {
   /// memory (sums over rows); else the result's last dim is vectorised.
   std::optional<unsigned> rowLoop;
 
+  /// Without an anchor: the result dim along which an input lies in memory that
+  /// the last dim strides through. Blocks of it are transposed in registers.
+  std::optional<unsigned> crossDim;
+
   /// Fills in the rest; an error is a precondition that does not hold.
   llvm::Error analyse(const MicroKernelOptions &options);
 };
+
+/// The loop along which an operand with `map` lies in memory, if that is
+/// another one than `vectorLoop` and the operand has both.
+std::optional<unsigned> crossLoop(mlir::AffineMap map, unsigned vectorLoop);
 
 /// How the anchor combines its accumulator, if vectors can.
 std::optional<mlir::vector::CombiningKind>

@@ -5,8 +5,9 @@
 // In call order: loops (tile loops with static tails), tile (one register tile:
 // accumulators, reduction loops, epilogue, store), access (one operand of one
 // point). Loops.cpp has the first two, Access.cpp what reads and writes memory,
-// Panels.cpp the prefetching of packed operands, Edges.cpp windows that reach
-// over the edge of a padded operand.
+// Across.cpp operands that lie across the vectors, Panels.cpp the prefetching
+// of packed operands, Edges.cpp windows that reach over the edge of a padded
+// operand.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTO_LOWERING_PIPELINE_MICROKERNEL_EMITTER_H
@@ -81,6 +82,13 @@ private:
                      llvm::ArrayRef<Index> at, unsigned vectorLoop,
                      const Chunk &chunk,
                      std::map<AccessKey, mlir::Value> &cache);
+  bool isAcross(mlir::linalg::LinalgOp op, mlir::AffineMap map,
+                const Chunk &chunk) const;
+  llvm::SmallVector<mlir::Value>
+  readAcross(mlir::Type element, int64_t first, const Chunk &chunk,
+             llvm::function_ref<mlir::Value(int64_t lane, mlir::VectorType type,
+                                            mlir::Value mask)>
+                 read);
   mlir::Value evaluate(mlir::linalg::LinalgOp op,
                        llvm::ArrayRef<mlir::Value> blockArgs, int64_t width);
   llvm::SmallVector<Index> pointOf(mlir::linalg::LinalgOp op,

@@ -46,7 +46,6 @@ llvm::Expected<linalg::GenericOp> packOperand(RewriterBase &b,
   Location loc = op.getLoc();
   SmallVector<int64_t> shape{llvm::divideCeilSigned(size, tile)};
   SmallVector<AffineExpr> exprs{b.getAffineDimExpr(loop).floorDiv(tile)};
-  SmallVector<int64_t> perm{int64_t(axis)};
   SmallVector<Value> dynamic;
   for (int64_t i = 0; i < type.getRank(); ++i) {
     if (i == axis)
@@ -55,7 +54,6 @@ llvm::Expected<linalg::GenericOp> packOperand(RewriterBase &b,
     if (type.isDynamicDim(i))
       dynamic.push_back(b.createOrFold<tensor::DimOp>(loc, use->get(), i));
     exprs.push_back(map.getResult(i));
-    perm.push_back(i);
   }
   shape.push_back(tile);
   exprs.push_back(b.getAffineDimExpr(loop) % tile);
@@ -64,38 +62,72 @@ llvm::Expected<linalg::GenericOp> packOperand(RewriterBase &b,
   b.setInsertionPoint(op);
   Value empty =
       tensor::EmptyOp::create(b, loc, shape, type.getElementType(), dynamic);
-  Value packed;
-  if (size % tile == 0) {
-    // A copy that schedules like any other op: `pto.pack` marks it.
-    SmallVector<AffineExpr> source;
-    unsigned rank = shape.size();
-    for (int64_t i = 0, kept = 1; i < type.getRank(); ++i)
-      source.push_back(i == axis ? b.getAffineDimExpr(0) * tile +
-                                       b.getAffineDimExpr(rank - 1)
-                                 : b.getAffineDimExpr(kept++));
-    auto copy = linalg::GenericOp::create(
-        b, loc, empty.getType(), use->get(), empty,
-        ArrayRef<AffineMap>{AffineMap::get(rank, 0, source, b.getContext()),
-                            b.getMultiDimIdentityMap(rank)},
-        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+  // Copies that schedule like any other op; `pto.pack` marks them.
+  unsigned rank = shape.size();
+  SmallVector<AffineExpr> source;
+  for (int64_t i = 0, kept = 1; i < type.getRank(); ++i)
+    source.push_back(i == axis ? b.getAffineDimExpr(0) * tile +
+                                     b.getAffineDimExpr(rank - 1)
+                               : b.getAffineDimExpr(kept++));
+  SmallVector<AffineMap> maps{AffineMap::get(rank, 0, source, b.getContext()),
+                              b.getMultiDimIdentityMap(rank)};
+  SmallVector<utils::IteratorType> parallel(rank,
+                                            utils::IteratorType::parallel);
+  auto copy = [&](Value from, Value into) -> Value {
+    auto made = linalg::GenericOp::create(
+        b, loc, into.getType(), from, into, maps, parallel,
         [](OpBuilder &nested, Location at, ValueRange args) {
           linalg::YieldOp::create(nested, at, args[0]);
         });
-    copy->setAttr("pto.pack", b.getUnitAttr());
-    packed = copy.getResult(0);
+    made->setAttr("pto.pack", b.getUnitAttr());
+    return made.getResult(0);
+  };
+  int64_t whole = size / tile, rest = size % tile;
+  Value packed = empty;
+  if (rest == 0) {
+    packed = copy(use->get(), empty);
   } else {
+    // Whole panels, then what is left, beside zeros.
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, use->get());
+    SmallVector<OpFoldResult> panels = tensor::getMixedSizes(b, loc, empty);
+    SmallVector<OpFoldResult> zeros(rank, b.getIndexAttr(0)),
+        ones(rank, b.getIndexAttr(1));
+    auto from = [&](int64_t begin, int64_t count) -> Value {
+      SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+          counts(sizes), strides(sizes.size(), b.getIndexAttr(1));
+      offsets[axis] = b.getIndexAttr(begin);
+      counts[axis] = b.getIndexAttr(count);
+      return tensor::ExtractSliceOp::create(b, loc, use->get(), offsets, counts,
+                                            strides);
+    };
+    auto into = [&](int64_t panel, int64_t count, int64_t width,
+                    llvm::function_ref<Value(Value)> make) {
+      SmallVector<OpFoldResult> offsets(zeros), counts(panels);
+      offsets[0] = b.getIndexAttr(panel);
+      counts[0] = b.getIndexAttr(count);
+      counts[rank - 1] = b.getIndexAttr(width);
+      Value slice =
+          tensor::ExtractSliceOp::create(b, loc, packed, offsets, counts, ones);
+      packed = tensor::InsertSliceOp::create(b, loc, make(slice), packed,
+                                             offsets, counts, ones);
+    };
     Value zero =
         arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-    packed = linalg::PackOp::create(
-        b, loc, use->get(), empty, ArrayRef<int64_t>{int64_t(axis)},
-        ArrayRef<OpFoldResult>{b.getIndexAttr(tile)}, zero, perm);
+    if (whole)
+      into(0, whole, tile,
+           [&](Value slice) { return copy(from(0, whole * tile), slice); });
+    into(whole, 1, tile, [&](Value slice) {
+      return linalg::FillOp::create(b, loc, zero, slice).getResult(0);
+    });
+    into(whole, 1, rest,
+         [&](Value slice) { return copy(from(whole * tile, rest), slice); });
   }
   b.modifyOpInPlace(op, [&] {
     use->set(packed);
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    maps[use->getOperandNumber()] =
+    SmallVector<AffineMap> packedMaps = op.getIndexingMapsArray();
+    packedMaps[use->getOperandNumber()] =
         AffineMap::get(map.getNumDims(), 0, exprs, b.getContext());
-    op.setIndexingMapsAttr(b.getAffineMapArrayAttr(maps));
+    op.setIndexingMapsAttr(b.getAffineMapArrayAttr(packedMaps));
   });
   return op;
 }

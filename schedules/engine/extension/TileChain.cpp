@@ -65,19 +65,18 @@ static void takeSizesFromInits(RewriterBase &rewriter, linalg::LinalgOp op) {
 
 /// Erases `op` if it is unused, then what only it used.
 static void eraseUnused(RewriterBase &rewriter, Operation *first) {
-  SmallVector<Operation *> work{first};
+  llvm::SetVector<Operation *> work;
+  work.insert(first);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
     if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
       takeSizesFromInits(rewriter, linalgOp);
     if (!op->use_empty() || !isa<linalg::LinalgOp, tensor::EmptyOp>(op))
       continue;
-    llvm::SetVector<Operation *> defs;
     for (Value v : op->getOperands())
       if (Operation *def = v.getDefiningOp())
-        defs.insert(def);
+        work.insert(def);
     rewriter.eraseOp(op);
-    work.append(defs.begin(), defs.end());
   }
 }
 
@@ -95,24 +94,30 @@ static void fuseShared(RewriterBase &rewriter,
                        MutableArrayRef<LoopLikeOpInterface> loops) {
   Operation *outer = loops.front();
   auto function = outer->getParentOfType<func::FuncOp>();
-  // Readers come behind what they read: in this order, all have been fused.
-  for (Operation *op = outer->getPrevNode(); op;) {
-    Operation *previous = op->getPrevNode();
-    auto producer = dyn_cast<linalg::LinalgOp>(op);
-    if (producer && !op->hasAttr("pto.pack")) {
+  // Slices of the same place become one. (This erases any op but the loop.)
+  auto mergeSlices = [&] {
+    DominanceInfo dominance(function);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+  };
+  auto fuseLast = [&] {
+    for (Operation *op = outer->getPrevNode(); op; op = op->getPrevNode()) {
+      auto producer = dyn_cast<linalg::LinalgOp>(op);
+      if (!producer || op->hasAttr("pto.pack"))
+        continue;
       takeSizesFromInits(rewriter, producer);
-      // Slices of the same place become one.
-      DominanceInfo dominance(function);
-      eliminateCommonSubExpressions(rewriter, dominance, function);
-      if (tensor::ExtractSliceOp slice = onlySlice(producer, outer))
-        if (scf::tileAndFuseProducerOfSlice(rewriter, slice, loops)) {
-          rewriter.eraseOp(slice);
-          previous = op->getPrevNode();
-          eraseUnused(rewriter, op);
-        }
+      tensor::ExtractSliceOp slice = onlySlice(producer, outer);
+      if (slice && scf::tileAndFuseProducerOfSlice(rewriter, slice, loops)) {
+        rewriter.eraseOp(slice);
+        eraseUnused(rewriter, op);
+        return true;
+      }
     }
-    op = previous;
-  }
+    return false;
+  };
+  // Readers come behind what they read: in this order, all have been fused.
+  do
+    mergeSlices();
+  while (fuseLast());
 }
 
 /// Values that live in the loops alone need no more than a tile of memory.

@@ -71,6 +71,39 @@ TEST(Knobs, SourcesFollowKernelAndTarget) {
   Knob threads = resolve("{source = \"threads\"}", facts, avx512(), 6);
   EXPECT_EQ(threads.options, (std::vector<std::string>{"1", "2", "4", "6"}));
   EXPECT_EQ(threads.options[threads.defaultIndex], "6");
+  facts.shape = {128, 768};
+  Knob rows = resolve("{source = \"block_rows\"}", facts, avx512());
+  EXPECT_EQ(rows.options[rows.defaultIndex], "4");
+}
+
+/// The dim that an untuned build shares among two threads.
+std::string parallelDim(KernelFacts facts) {
+  Knob knob = resolve("{source = \"parallel_dim\"}", facts, avx512(), 2);
+  return knob.options[knob.defaultIndex];
+}
+
+TEST(Knobs, ThreadsShareTheDimThatIsDoneFirst) {
+  KernelFacts product;
+  product.kind = "matmul";
+  product.shape = {128, 768};
+  product.batch = {false, false};
+  product.reduction = 768;
+  product.weightBytes = product.streamBytes = 300000;
+  EXPECT_EQ(parallelDim(product), "0");
+  // Each thread reads its own part of weights that no cache holds.
+  product.weightBytes = 9 << 20;
+  EXPECT_EQ(parallelDim(product), "1");
+  // One row has columns only.
+  product.shape = {1, 1000};
+  EXPECT_EQ(parallelDim(product), "1");
+  // Heads share nothing, wherever they lie in the result.
+  KernelFacts heads;
+  heads.kind = "matmul";
+  heads.shape = {128, 12, 64};
+  heads.batch = {false, true, false};
+  heads.reduction = 128;
+  heads.weightBytes = heads.streamBytes = 400000;
+  EXPECT_EQ(parallelDim(heads), "1");
 }
 
 TEST(Knobs, RefusesUnknownForms) {

@@ -246,6 +246,29 @@ func.func @kernel(%x: tensor<19x35xf32> {pto.role = "input"}, %out: tensor<35x19
   } -> tensor<35x19xf32>
   return %0 : tensor<35x19xf32>
 })");
+  // One input across memory, one along it.
+  k.emplace_back("transpose_outer_add", R"(
+func.func @kernel(%x: tensor<39x3x21xf32> {pto.role = "input"}, %y: tensor<21x3x39xf32> {pto.role = "input"}, %out: tensor<21x3x39xf32> {pto.role = "output"}) -> tensor<21x3x39xf32> {
+  %0 = linalg.generic {pto.anchor, pto.root, indexing_maps = [affine_map<(a, b, c) -> (c, b, a)>, affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %y : tensor<39x3x21xf32>, tensor<21x3x39xf32>) outs(%out : tensor<21x3x39xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<21x3x39xf32>
+  return %0 : tensor<21x3x39xf32>
+})");
+  // Q K^T of three heads: K lies across the panels, which do not divide 53.
+  k.emplace_back("scores", R"(
+func.func @kernel(%q: tensor<45x3x21xf32> {pto.role = "input"}, %k: tensor<53x3x21xf32> {pto.role = "input"}, %out: tensor<3x45x53xf32> {pto.role = "output"}) -> tensor<3x45x53xf32> {
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%out : tensor<3x45x53xf32>) -> tensor<3x45x53xf32>
+  %0 = linalg.generic {pto.anchor, pto.root, indexing_maps = [affine_map<(h, m, n, k) -> (m, h, k)>, affine_map<(h, m, n, k) -> (n, h, k)>, affine_map<(h, m, n, k) -> (h, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%q, %k : tensor<45x3x21xf32>, tensor<53x3x21xf32>) outs(%f : tensor<3x45x53xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b fastmath<contract> : f32
+    %s = arith.addf %c, %m fastmath<contract> : f32
+    linalg.yield %s : f32
+  } -> tensor<3x45x53xf32>
+  return %0 : tensor<3x45x53xf32>
+})");
   // Rows, several steps; two reductions start from equal fills.
   k.emplace_back("layer_norm", R"(
 #xy = affine_map<(a, b) -> (a, b)>
